@@ -43,7 +43,9 @@ for _ in sys.stdin:
     if child:
         os.waitpid(child, 0)  # killed by now
     if not (child := os.fork()):
-        serve(folder, "127.0.0.1", [port], "0123456789abcdef", judges, False, False, None, None, lambda _: None)
+        serve(
+            folder, lambda _: None, ports=[port], token="0123456789abcdef", judges=judges, browser=False
+        )
     print(child, flush=True)
 """
 

@@ -112,14 +112,14 @@ def named_arguments(called: T) -> T:
     function: Any = vars(called)["__init__"] if isinstance(called, type) else called
 
     @cache
-    def names() -> tuple[dict[str, None], list[str], bool]:
+    def parameters() -> tuple[dict[str, None], list[str], bool]:
         code = unwrap(function).__code__
         every = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         return dict.fromkeys(every), list(every[: code.co_argcount]), bool(code.co_flags & 4)
 
     @wraps(function)
     def named_call(*args: object, **kwargs: object) -> object:
-        every, in_order, further = names()
+        every, in_order, further = parameters()
         if not kwargs.keys() <= every.keys():
             raise CallError(_unknown_argument(function, kwargs.keys() - every.keys(), every))
         if (not further and len(args) > len(in_order)) or (kwargs and _given_twice(args, kwargs, in_order)):

@@ -64,8 +64,8 @@ _PART = 3  # letters of a name that is suggested for its part
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """Return up to `count` known names that a mistyped name may mean, nearest first; case does not matter.
 
-    A known name is near if its similarity is at least NEAR, it has the same letters in another order, it
-    differs in one letter (k1, k2), or it contains the mistyped name.
+    Near names have a similarity of at least NEAR, the same letters in another order, one letter replaced (k1,
+    k2), or contain the mistyped name.
     """
     text, folded = name.lower(), dict[str, list[str]]()
     for one in sorted(known, key=lambda one: one[:1] != name[:1]):
@@ -177,11 +177,7 @@ class UnusableText(BadValue):
     """A model computes no usable numbers from a text; `of` returns the error with the text's identifier."""
 
     def __init__(self, what: str, number: int, fault: str, words: str = "") -> None:
-        """Build the message "WHAT of TEXT FAULT", with the text shown by its beginning, else by its number.
-
-        number: index of the text in its batch, from 0.
-        words: beginning of the text.
-        """
+        """Build the message from the text's beginning `words`, else from its number, from 0."""
         super().__init__(f"{what} of {repr(words) if words else f'text {number + 1}'} {fault}")
         self.what, self.number, self.fault = what, number, fault
 

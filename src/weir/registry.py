@@ -33,7 +33,7 @@ NAME_CHARACTERS = 80
 class Registry(Generic[T]):
     """A mapping from names to values, such as measures or systems, with imports on look-up.
 
-    lazy: a package that imports, and so registers, its names when they are looked up.
+    lazy: a package that imports, and so registers, its names on look-up.
     more: a function that registers further names, called when a name is not found elsewhere.
     group: group of entry points of other distributions, by default `weir.<kind>s`.
     prepared: a function applied to each value before it is registered.
@@ -159,8 +159,8 @@ class Identity:
     def of(given: object, name: str | None = None, version: str | None = None, adapter: str = "") -> Identity:
         """Return the identity of a function, model or other object.
 
-        name: by default the name of the function, of the checkpoint of a model of transformers or
-            sentence-transformers, or of the object's class.
+        name: by default that of the function, the checkpoint of a transformers or sentence-transformers
+            model, or the class.
         version: identifies the object for stored results.
         adapter: the function of `weir` that takes a name, for messages.
 
@@ -268,10 +268,9 @@ def printed(value: object) -> str:
 
 @cache
 def described(named: Callable[..., object]) -> str:
-    """Return the docstring of a function or class, and for a class a line "name: ..." for each documented
-    field.
+    """Return the docstring of a function or class, and for a class a line "name: ..." for each documented field.
 
-    The lines are missing if the source of the class cannot be read, as for a class typed at a prompt.
+    The lines are missing if its source cannot be read, as for a class typed at a prompt.
     """
     above = inspect.getdoc(named) or ""
     lines = [f"{name}: {text}" for name, text in _field_docstrings(named)] if isinstance(named, type) else []

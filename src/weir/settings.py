@@ -215,9 +215,9 @@ def size_of(text: str) -> int:
 
 
 def require_memory(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue if about `count` bytes exceed the memory limit; less than 1 MiB always passes.
+    """Raise BadValue if the work `what` needs about `count` bytes, above the memory limit; less than 1 MiB
+    always passes.
 
-    what: the work that needs the memory, for the message.
     remedy: a clause on how to need less.
     """
     if count < LEAST_MEMORY_BYTES:
@@ -231,10 +231,9 @@ def require_memory(count: int, what: str, remedy: str = "") -> None:
 
 
 def require_addresses(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue if `ulimit -v` leaves fewer than `count` bytes of address space; pass where no limit can
-    be read.
+    """Raise BadValue if the work `what` needs `count` bytes, and `ulimit -v` leaves fewer; pass where no
+    limit can be read.
 
-    what: the work that needs the addresses, for the message.
     remedy: a clause on how to need less.
     """
     # C libraries without addresses end the process or search forever.

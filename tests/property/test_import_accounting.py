@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.imports import imported, written
+from tests.unit.imports import imported, report_of, written
 
 from weir.errors import BadValue, WeirError
 from weir.files.column_names import field_names
@@ -338,3 +338,125 @@ def test_a_value_of_any_shape_under_any_name_is_kept_or_its_field_is_named(core,
             token for token in re.findall(r"t\d+x", json.dumps(value)) if token not in written_text + said
         ]
         assert name in core or not lost or any(one in told for one in (*called, "without")), (lost, said)
+
+
+HIT = {"_index": "i", "_id": "d1", "_score": 1.5, "_source": {"body": "a text"}}
+MEMBER = {"id": "d1", "explain": {"match": True}, "rated_only": False}
+OBJECTS = {
+    "search": {"took": 1, "_shards": {"failed": 0}, "hits": {"total": {"value": 1}, "hits": [HIT]}},
+    "searches": {"red cats": {"hits": {"hits": [HIT]}}, "blue dogs": {"hits": {"hits": [HIT]}}},
+    "rank-eval": {
+        "metric_score": 0.5,
+        "details": {"q1": {"hits": [{"hit": HIT, "rating": 1}], "metric_details": {"recall": {"n": 1}}}},
+        "failures": {},
+    },
+    "rank-eval-request": {
+        "requests": [
+            {
+                "id": "q1",
+                "request": {"size": 10, "query": {"bool": {"must": {"match": {"body": "red cats"}}}}},
+                "ratings": [{"_index": "i", "_id": "d1", "rating": 1}],
+            }
+        ],
+        "metric": {"recall": {"k": 5}},
+    },
+    "vespa": {
+        "root": {
+            "id": "toplevel",
+            "relevance": 1.0,
+            "fields": {"totalCount": 1},
+            "children": [{"id": "id:a:b::d1", "relevance": 0.5, "fields": {"documentid": "id:a:b::d1"}}],
+        }
+    },
+    "quepid": {
+        "id": 1,
+        "name": "snap",
+        "scores": [{"query_id": 7, "score": 0.5}],
+        "docs": {"7": [MEMBER]},
+        "queries": [{"query_id": 7, "query_text": "red cats", "ratings": {"d1": 1}}],
+    },
+    "rre": {
+        "topics": [
+            {
+                "description": "pets",
+                "query_groups": [
+                    {
+                        "name": "cats",
+                        "queries": [{"template": "t", "placeholders": {"$query": "red cats"}}],
+                        "relevant_documents": {"d1": {"gain": 2}},
+                    }
+                ],
+            }
+        ]
+    },
+    "workbench": {"judgmentRatings": [{"query": "red cats", "ratings": [{"docId": "d1", "rating": "1"}]}]},
+    "pairs": {"queries": {"q1": "red cats"}, "corpus": {"d1": "a text"}, "relevant_docs": {"q1": ["d1"]}},
+    "mteb": {
+        "mteb_model_meta": {"model_name": "a/b", "revision": "x"},
+        "default": {"test": {"q1": {"d1": 0.5}}},
+    },
+    "by name": {
+        "a": {"question": "what is it", "relevant_ids": ["d1"], "meta": {"by": "me"}},
+        "b": {"question": "what is it", "relevant_ids": ["d2"], "meta": {"by": "you"}},
+    },
+    "named twice": {"x1": {"qid": "q1", "question": "what is", "relevant_ids": ["d1"]}},
+    "judged": [
+        {"query_id": "q1", "doc_id": "d1", "grade": 1},
+        {"query_id": "q1", "doc_id": "d2", "grade": 0},
+    ],
+    "ragas": [{"user_input": "what is it", "reference_contexts": ["a text"], "reference": "an answer"}],
+    "goldens": [{"input": "what is it", "context": ["a text"], "expected_output": "an answer"}],
+}
+MARK = "unheardof"
+
+
+def places(value, path=()):
+    """The path of each object, and of each value within objects, with a number for each member of a list."""
+    yield path
+    for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(inner, (dict, list)):
+            yield from places(inner, (*path, name))
+        else:
+            yield (*path, name)
+
+
+def changed(value, path, new):
+    """A copy in which `new` stands at a path, or, if an object does, beside its fields."""
+    copy = json.loads(json.dumps(value))
+    if not path:
+        return copy | {MARK: new} if isinstance(copy, dict) else [*copy, new]
+    inner = copy
+    for name in path[:-1]:
+        inner = inner[name]
+    if isinstance(inner[path[-1]], dict):
+        inner[path[-1]][MARK] = new
+    else:
+        inner[path[-1]] = new
+    return copy
+
+
+@pytest.mark.parametrize("name", list(OBJECTS))
+@pytest.mark.parametrize("new", [MARK, {MARK: 1}, [MARK, "other"]], ids=["text", "object", "list"])
+def test_whatever_stands_anywhere_in_an_object_is_written_refused_or_told(tmp_path, name, new):
+    imported(tmp_path, f"{name}.json", json.dumps(OBJECTS[name]))
+    before = set(report_of(tmp_path)["files"][0]["left_out"])
+    for path in dict.fromkeys(places(OBJECTS[name])):
+        out = tmp_path / "out"
+        try:
+            imported(tmp_path, f"{name}.json", json.dumps(changed(OBJECTS[name], path, new)))
+        except WeirError:
+            continue
+        [file] = report_of(tmp_path)["files"]
+        rest = "".join(
+            one.read_text() for one in out.rglob("*") if one.is_file() and one.name != "import.json"
+        )
+        names = [one for one in path if isinstance(one, str)]
+        parts = [".".join(names[:n]) for n in range(1, len(names) + 1)]
+        if path[-1:] == ("_index",) or any("no query text found" in note for note in file["notes"]):
+            continue  # one index needs no name
+        told = MARK in rest + json.dumps([file["left_out"], file["notes"], file["refused_rows"]])
+        left = set(file["left_out"])  # with * for names that are data
+        known = any(
+            re.fullmatch(re.escape(one).replace(r"\*", "[^.]*"), part) for one in left for part in parts
+        )
+        assert told or known or left - before or file["refused_rows"], (path, file)

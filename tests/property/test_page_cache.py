@@ -46,9 +46,9 @@ def test_values_fit_the_bytes_and_the_least_recently_used_are_dropped(asked):
 
         if shape == "refused" and key not in before:
             with pytest.raises(ValueError):  # noqa: PT011  it has no words
-                kept.get(key, make)
+                kept.value_of(key, make)
         else:
-            assert kept.get(key, make) is (before[key] if key in before else made[0])
+            assert kept.value_of(key, make) is (before[key] if key in before else made[0])
         assert bool(made) == (key not in before and shape != "refused")
         used = [*(one for one in used if one != key), key]
         dropped = used[: len(used) - len(kept.values)]
@@ -77,7 +77,7 @@ def test_a_mapped_file_takes_no_memory(tmp_path):
 
 def test_what_refers_to_the_cache_does_not_weigh_what_is_in_it():
     kept = Kept(BOUND)
-    kept.get("large", lambda: bytes(BOUND // 2))
+    kept.value_of("large", lambda: bytes(BOUND // 2))
     assert held_bytes([kept]) < 1_000
 
 
@@ -86,7 +86,9 @@ def test_several_who_ask_at_once_get_the_same_value_and_leave_the_cache_within_i
 
     def ask(number):
         start.wait()
-        found.extend((key, kept.get(key, lambda: bytes(BOUND // 4))) for key in range(number, number + 6))
+        found.extend(
+            (key, kept.value_of(key, lambda: bytes(BOUND // 4))) for key in range(number, number + 6)
+        )
 
     threads = [Thread(target=ask, args=(number % 2,)) for number in range(8)]
     for thread in threads:

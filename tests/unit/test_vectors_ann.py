@@ -10,7 +10,7 @@ pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[neural]'"
 from weir.errors import BadValue, StoreError
 from weir.plugins.encoders import ann
 from weir.plugins.encoders.ann import FaissIndex
-from weir.systems.vectors.approximate import loss, search_with
+from weir.systems.vectors.approximate import index_loss, search_with
 from weir.systems.vectors.exact_search import ArraySource, search
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -43,7 +43,7 @@ def vectors():
 def test_what_an_index_loses_is_split(tmp_path, vectors, name, effort, quantisation, graph):
     rows, queries = vectors
     index = FaissIndex(name, effort).build(rows)
-    found = loss(index, rows, queries, K)
+    found = index_loss(index, rows, queries, K)
     assert quantisation[0] - 1e-9 <= found.quantisation <= quantisation[1] + 1e-9
     assert graph[0] - 1e-9 <= found.graph <= graph[1] + 1e-9
     rank = np.arange(N, dtype=np.int32)[::-1].copy()

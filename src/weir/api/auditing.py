@@ -39,11 +39,7 @@ def places_of(collection: Places) -> tuple[str | Path, ...]: ...
 @overload
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]: ...
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
-    """Return collections as a tuple, from one or several names, paths or datasets, or {name: path}; () for
-    None.
-
-    {name: path} becomes texts "NAME=PATH".
-    """
+    """Return collections (names, paths, datasets) as a tuple, {name: path} as texts "NAME=PATH"; () for None."""
     if isinstance(collection, Mapping):
         return tuple(f"{name}={place}" for name, place in collection.items())
     if collection is None:
@@ -52,7 +48,9 @@ def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
 
 
 def place_of(collection: Places | Dataset) -> str | Path | Dataset | None:
-    """Return the one collection given, or None; raises BadValue for several."""
+    """Return the collection, passed alone or as the only one of several; None for none. Raises BadValue for
+    several.
+    """
     several = places_of(collection)
     if len(several) > 1:
         raise BadValue(f"found {len(several)} collections; run files are about one")
@@ -67,7 +65,8 @@ def align(
     measure: str = "nDCG@10",
     results: str | Path | None = None,
 ) -> ResultSet[Alignment]:
-    """Return the benchmark collections most like this one, and scores averaged with the likeness as weight.
+    """Return the benchmark collections most like this one, and systems' scores averaged over them, weighted by
+    likeness.
 
     dataset: a collection by name or path.
     others: collections whose texts are read; by default all of the catalogue with published lengths and many
@@ -90,7 +89,7 @@ def audits(
     encoder: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Audit]:
-    """Return findings of checks on collections, judgments and runs, most severe first, with effects on
+    """Return findings of checks on collections, judgments and runs, most severe first, with their effects on
     scores.
 
     targets: collections by name or path or themselves, a results folder, or judgments and run files.
@@ -110,13 +109,10 @@ def audits(
 
 
 def expand_judgments(*targets: str | Path, out: str | Path, collection: Places = None) -> tuple[int, int]:
-    """Write a collection's judgments with copies of judged documents added; return (number added, number
+    """Write judgments into `out`, with copies of judged documents graded alike; return (number added, number
     before).
 
-    targets: one collection, or judgments.
-    out: the file to write.
-
-    A copy gets the grade of the judged document. Raises BadValue for several collections.
+    targets: one collection, or judgments. Raises BadValue for several collections.
     """
     subject = _one_subject(targets, collection)
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
@@ -126,12 +122,9 @@ def expand_judgments(*targets: str | Path, out: str | Path, collection: Places =
 
 
 def regression_queries(*targets: str | Path, out: str | Path, collection: Places = None) -> int:
-    """Write queries that represent all, as a file of query groups; return their number (at most 30).
+    """Write queries that represent all into `out`, as groups; return their number, at most 30.
 
-    targets: one collection with runs, as `audits` takes them.
-    out: the file to write.
-
-    Raises BadValue for several collections, and without runs.
+    targets: one collection with runs. Raises BadValue for several, and without runs.
     """
     queries = subsets.regression_queries(_one_subject(targets, collection))
     subsets.write_regression_queries(queries, path_of(out))

@@ -97,17 +97,17 @@ class Benchmark:
 
     @property
     def titles(self) -> dict[str, str]:
-        """{system: name that tables show}; only for systems with such a name."""
+        """Return {system: name that tables show}; only for systems with another name there."""
         return {row.system: row.title for row in self.rows if row.title}
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """Names of the systems, in the order given."""
+        """Return the names of the systems, in the order requested."""
         return tuple(dict.fromkeys(system for _, system in self.scores))
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Names of the datasets in the order given, with groups replaced by their members."""
+        """Return the names of the datasets in the order requested, members in place of their groups."""
         return tuple(dict.fromkeys(dataset for dataset, _ in self.scores))
 
     @checked
@@ -331,9 +331,9 @@ def _dataset(collection: Any, number: int) -> str | Path | Dataset:  # noqa: ANN
 
 
 def uninstall(system: str) -> Iterator[str]:
-    """Remove the tables and indexes that a system made on a server, yielding each name as it is removed.
+    """Remove the tables and indexes that a system made on a server, yielding their names.
 
-    Raises BadValue for a system that makes none and for malformed text, UnknownName for an unknown system.
+    Raises BadValue for a system that makes none, UnknownName.
     """
     installed = [part for part in parts_of(parse_system(system)) if isinstance(part, Installed)]
     if not installed:

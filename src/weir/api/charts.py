@@ -101,7 +101,7 @@ def _base64(chart: Chart, dark: bool) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Figure:
-    """Charts one below the other, shown by a notebook and written by `save`."""
+    """Charts one below the other, which a notebook shows and `save` writes to files."""
 
     charts: tuple[Chart, ...]
 
@@ -114,14 +114,13 @@ class Figure:
 
     @checked
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
-        """Write each chart as .svg, .png or .pdf, and return the paths.
+        """Write each chart as .svg, .png or .pdf, by the suffix, and return the paths.
 
         width: "page", 7 inches, or "column", 3.33 inches.
 
-        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A
-        chart taller than a sheet of paper becomes several files. Raises UnknownName for another ending or
-        width, MissingExtra for .png or .pdf without the package vl-convert-python, StoreError if a file
-        cannot be written.
+        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A tall
+        chart becomes several files. Raises UnknownName for another suffix or width, MissingExtra for .png or .pdf
+        without vl-convert-python, StoreError.
         """
         whole = path_of(path)
         px = figure_px(width, [whole.suffix[1:]])
@@ -141,8 +140,9 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
 def figure_px(width: str, endings: Iterable[str]) -> int:
-    """Return the width of a figure in pixels. Raises UnknownName for a width other than "page" and "column", and
-    for an ending other than svg, png and pdf."""
+    """Return the width of a figure in pixels; raises UnknownName for a width but "page" and "column", and an
+    ending but svg, png and pdf.
+    """
     if width not in WIDTHS_PX:
         raise UnknownName("width of a figure", width, WIDTHS_PX)
     for ending in endings:
@@ -152,11 +152,11 @@ def figure_px(width: str, endings: Iterable[str]) -> int:
 
 
 def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
-    """Write a chart as .svg or .pdf, by the ending of the path, else as PNG.
+    """Write a chart as .svg or .pdf, by the suffix, else as PNG.
 
-    width: "page" or "column", as `figure_px` has checked.
+    width: "page" or "column".
 
-    Raises MissingExtra for .png or .pdf without vl-convert-python, StoreError if the file cannot be written.
+    Raises MissingExtra for .png or .pdf without vl-convert-python, StoreError.
     """
     text = svg(chart, WIDTHS_PX[width], key=True)
     data = text.encode()
@@ -172,10 +172,7 @@ def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
 
 
 def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:
-    """Return the charts of results of a kind, such as "compare".
-
-    Raises BadValue if the kind has no charts or there is nothing to draw.
-    """
+    """Return the charts of results of a kind, such as "compare"; raises BadValue if there are none."""
     if kind not in CHARTS:
         raise BadValue(
             f"results of the kind '{kind}' have no chart; there are charts of {', '.join(sorted(CHARTS))}"
@@ -189,7 +186,7 @@ def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:
 def system_numbers(
     names: Iterable[str], baseline: str = "", labels: Mapping[str, str] | None = None
 ) -> SystemNumbers:
-    """Return the distinct systems with numbers for colours, and short names.
+    """Return the distinct systems with their numbers, which decide colours, and short names.
 
     labels: {system: chosen name}.
     """
@@ -258,7 +255,9 @@ PLOT_SCORES.register(_score_figure)
 
 @_charts_of("compare")
 def comparison_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
-    """Return for each measure charts of the means, and of differences to the baseline or of all pairs."""
+    """Return, for each measure, charts of means, and of differences to the baseline or, without one, of all
+    pairs.
+    """
     baseline = comparisons[0].baseline or ""
     numbers = system_numbers((s.system for c in comparisons for s in c.standings), baseline)
     charts: list[Chart] = []
@@ -279,7 +278,7 @@ def _subject(comparison: Comparison) -> str:
 
 
 def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
-    """Return a chart of mean scores with intervals, best first, with a tick for the mean on each dataset.
+    """Return a chart of mean scores with intervals, best first, ticks for the mean on each dataset.
 
     whole, parts: the comparison over all datasets, and on each.
 
@@ -307,14 +306,12 @@ def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: Sys
 def difference_chart(
     comparisons: Sequence[Comparison], numbers: SystemNumbers, together: Sequence[Comparison] = ()
 ) -> Intervals:
-    """Return a chart of each system's difference from the baseline on each dataset, filled if better or
-    worse.
+    """Return a chart of systems' differences from the baseline on each dataset, filled if better or worse.
 
-    numbers: the systems' colours and short names.
-    together: the same comparisons with simultaneous intervals.
+    numbers: colours and short names.
+    together: the comparisons with simultaneous intervals.
 
-    Of more than MANY_SYSTEMS systems on several datasets, only systems that are better or worse somewhere are
-    shown.
+    Of many systems on several datasets, only systems that are better or worse somewhere are shown.
     """
 
     def wide(name: str, number: int) -> tuple[float, float] | None:
@@ -366,10 +363,7 @@ def _query_label(query: str, text: str) -> str:
 
 @_charts_of("diff")
 def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
-    """Return charts of queries on which two systems differ, with the mark of the better system.
-
-    More than MANY_QUERIES are cut to the largest differences.
-    """
+    """Return charts of queries on which two systems differ, at most the MANY_QUERIES largest differences."""
     drawn = []
     for one in differences:
         way = direction(one.measure) or 1
@@ -454,12 +448,11 @@ def _left_out(own: Sequence[Efficiency], single: bool, names: SystemNumbers) -> 
 def front(
     points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True, way: int = 1
 ) -> tuple[tuple[int, bool], ...]:
-    """Return the Pareto front of points with small x and good y, left to right.
+    """Return the Pareto front of points with small x and good y, left to right, as (number of the point, True if
+    separable from the one before).
 
-    separable: function of two point numbers that tells if the points differ with certainty.
-    way: 1 if more y is better, -1 if less is; 0 gives no front.
-
-    Each entry is (number of the point, True if it is separable from the entry before).
+    separable: returns True if two points, by number, surely differ.
+    way: 1 if more y is better, -1 if less, 0 for no front.
     """
     on_front: list[tuple[int, bool]] = []
     for number in sorted(range(len(points) if way else 0), key=lambda n: (points[n].x, -way * points[n].y)):
@@ -470,7 +463,7 @@ def front(
 
 @_charts_of("card")
 def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
-    """Return a chart of mean words per query and per document for each collection; () if none are known."""
+    """Return a chart of mean words per query and per document of each collection; () if none are known."""
     known = [card for card in cards if card.words_per_query > 0 and card.words_per_document > 0]
     values = tuple((card.words_per_query, card.words_per_document) for card in known)
     names, systems = tuple(card.name for card in known), (None,) * len(known)
@@ -491,7 +484,7 @@ def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
 
 @_charts_of("factors")
 def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
-    """Return a chart for each study with effects: each level's effect with a simultaneous interval."""
+    """Return a chart for each study that has effects: each effect of a level with a simultaneous interval."""
     return tuple(
         Intervals(
             f"Effects on {one.measure}, {one.dataset}",
@@ -517,7 +510,7 @@ def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
 
 @_charts_of("agree")
 def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
-    """Return a chart of the statistics of agreement between two raters, with intervals."""
+    """Return a chart of the statistics of agreement, with intervals, for each two raters."""
     return tuple(
         Intervals(
             f"Agreement of {one.first} and {one.second}",
@@ -530,9 +523,9 @@ def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
 
 
 def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map of means, datasets x systems, with the verdicts against the baseline.
+    """Return a heat map of means, datasets x systems, with verdicts against the baseline.
 
-    comparisons: one or more, of one measure. A measure without a direction has no verdicts.
+    comparisons: of one measure; without a better direction there are no verdicts.
     numbers: labels of the systems, and the baseline.
     """
     means, verdicts, changes = [], [], []
@@ -549,5 +542,7 @@ def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> He
 
 
 def by_system(drawn: HeatMap, numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map with systems as columns, turned to rows if there are more than MANY_SYSTEMS."""
+    """Return a heat map of datasets x systems unchanged; turned, with systems as rows, if there are more than
+    MANY_SYSTEMS.
+    """
     return drawn.turned if len(numbers.names) > MANY_SYSTEMS else drawn

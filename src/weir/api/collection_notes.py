@@ -1,4 +1,4 @@
-"""Write notes on a collection that belong beside scores on it."""
+"""Notes on collections, beside scores."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def dataset_notes(
     """Return all notes on collections to print below scores.
 
     measures: names of the measures shown.
-    k: documents returned for each query at most.
-    dropped: True if self-matches were left out, None if that is not known.
+    k: most documents for each query.
+    dropped: True if self-matches were left out, None if unknown.
     """
     notes: list[Note] = []
     for one in datasets:
@@ -47,8 +47,9 @@ def dataset_notes(
 
 
 def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> list[Note]:
-    """Return a note for each collection whose language the BM25 systems do not analyse, with the analyzer
-    to use."""
+    """Return a note for each collection in a language that the BM25 systems do not analyse, with the analyzer to
+    use.
+    """
     from weir.systems.composite import parts_of
     from weir.systems.lexical.bm25 import BM25, BM25F
     from weir.systems.lexical.language import language_of_corpus
@@ -80,11 +81,10 @@ def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> li
 
 
 def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | None = None) -> list[Note]:
-    """Return notes on properties of a collection that decide scores, such as queries that are documents.
+    """Return notes on properties of a collection that decide scores; [] if documents, queries or judgments are
+    missing.
 
     dropped: True if self-matches are left out; by default as the collection says.
-
-    [] if documents, queries or judgments are missing.
     """
     notes: list[Note] = []
     if None in (dataset.layout.documents, dataset.layout.queries) or not dataset.layout.qrels:
@@ -106,10 +106,10 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """Return notes on measures that are 1 for any system, since their cut-off includes all documents that may
-    be ranked.
+    """Return notes on measures that are 1 for all systems, as their cutoff includes all documents that may be
+    ranked.
 
-    k: documents returned for each query at most; None for no limit.
+    k: most documents for each query; None for no limit.
     """
     names, by_measure = list(measures), dict[str, list[str]]()
     for dataset in datasets:
@@ -127,11 +127,7 @@ def construction_notes(
 
 
 def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return notes on measures that are 1 for any system, since their cut-off includes all documents that may
-    be ranked.
-
-    Only results whose collections are on this machine are examined.
-    """
+    """Return `construction_notes` for finished results; only collections on this machine are examined."""
     from weir.experiment.results import dataset_of
 
     names, depths = list(measures), list[int]()
@@ -147,10 +143,8 @@ def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) 
 
 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (measure, count, "documents" or "candidates") for each recall-like measure with a cut-off that
-    includes all.
-
-    Yields nothing if a relevant document is not among them.
+    """Yield (measure, count, "documents" or "candidates") for each recall-like measure whose cutoff includes all;
+    none if a relevant document is not among them.
     """
     card = metadata_card(dataset.queries, dataset.corpus)
     whole = card.candidates.queries == card.queries
@@ -174,8 +168,9 @@ def _all_relevant_ranked(dataset: Dataset) -> bool:
 
 
 def restriction_notes(dataset: Dataset) -> list[Note]:
-    """Return notes on candidates, exclusions and filters of the collection's queries; [] without queries
-    or judgments."""
+    """Return notes on candidates, exclusions and filters of the collection's queries; [] without queries or
+    judgments.
+    """
     if dataset.layout.queries is None or not dataset.layout.qrels:
         return []
     corpus = None if dataset.layout.documents is None else dataset.corpus

@@ -148,7 +148,7 @@ def compare(
     factors: True, or names of settings in which the systems differ. Returns a FactorStudy of their effects
         instead.
     collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
-        without an answer), and `by` may name its columns; in Python also {name: path} of a results folder's
+        without an answer), and `by` may name its columns. In Python also {name: path} of a results folder's
         collections that moved.
     datasets: only these datasets or groups of a results folder.
     only: only these systems of a results folder.
@@ -236,7 +236,7 @@ def _compare_folder(
     places: tuple[str | Path | Dataset, ...],
     wanted: _Wanted,
 ) -> ResultSet[Any]:
-    finished, without_scores = finished_and_lacking(folder, datasets)
+    finished, without_scores = finished_and_lacking(folder, datasets, only)
     cells, remarks = current_cells(chosen_cells(finished, datasets, only))
     if remarks and len({cell.dataset for cell in cells}) == len(cells):
         raise BadValue(f"no dataset has two systems to compare: {'; '.join(remarks)}")
@@ -396,8 +396,7 @@ def diff(
     collection: Collection = None,
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
 ) -> ResultSet[QueryDifferences]:
-    """Return the queries that the second run wins and loses most against the first: diff(qrels, first,
-    second).
+    """Return the queries that the second run wins and loses most against the first: diff(qrels, first, second).
 
     first, second, third: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both, or
         the folders of two results.
@@ -441,8 +440,8 @@ def why(
     qrels: FolderPath | None = None,
     collection: Collection = None,
 ) -> ResultSet[Any]:
-    """Return why two numbers differ: why(qrels, first, second), why(folder, other_folder), or a result's
-    folder and a published number.
+    """Return the reasons why two numbers differ: why(qrels, first, second), why(folder, other_folder), or a
+    result's folder and a published score.
 
     results: judgments and two rankings as `evaluate` takes them (of which one may be a result's folder), or
         {name: ranking} of both; or two folders such as results/scifact/bm25-fa19b4d424, or one such folder,
@@ -522,8 +521,8 @@ def _why_engine(
 def abstention(
     run: object, scores: Scores, confidence: Literal["max", "std", "diff1"] = "max"
 ) -> ResultSet[Abstention]:
-    """Return, for each measure, the mean as the least confident queries are left out, and the area gained
-    (nAUC).
+    """Return, for each measure, the means as ever more of the least confident queries are left out, and the area
+    gained (nAUC).
 
     run: the ranking that was scored, as `evaluate` takes it.
     confidence: "max", the best score, "std", the standard deviation of the scores, or "diff1", the best less
@@ -551,7 +550,7 @@ def threshold(
     seed: int | None = None,
     collection: Collection = None,
 ) -> ResultSet[Threshold]:
-    """Return the score below which a system should not answer, chosen on half of the queries, tested on the
+    """Return the score below which a system should not answer, chosen on half of the queries and tested on the
     others.
 
     qrels, run: see `evaluate`. A query without a grade above 0 has no answer.
@@ -697,7 +696,7 @@ def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
 def p_mrr(
     qrels: object, run: object, changed: object = None, signs: tuple[str, str] = ("-og", "-changed")
 ) -> Scores:
-    """Return p-MRR per query, -1..1: how far documents fall that a changed instruction makes irrelevant.
+    """Return p-MRR of each query, -1..1: how far the documents fall that a changed instruction makes irrelevant.
 
     qrels, run: see `evaluate`; each pair has two queries, under the original and the changed instruction.
     changed: rankings under the changed instruction if they are another run.
@@ -722,9 +721,9 @@ def p_mrr_beside(
     """Return {system: p-MRR scores} of run files.
 
     paths: judgments, then run files.
-    signs: endings of the identifiers of original and changed queries, such as "-og:-changed".
+    signs: endings of original and changed queries' identifiers, such as "-og:-changed".
 
-    Raises BadValue for fewer than two runs, for any `measures`, and for signs of another form.
+    Raises BadValue for fewer than two runs, any `measures`, and other signs.
     """
     if len(paths) < 3 or measures:
         raise BadValue("`signs` takes judgments and run files, and no other measure beside it")
@@ -754,14 +753,14 @@ def gate(
     systems: Sequence[str] = (),
     noise: FolderPath | None = None,
 ) -> ResultSet[Gate]:
-    """Return whether a candidate is worse than allowed; `assert weir.gate(qrels, old, new)` fails unless all
+    """Return whether a candidate is worse than allowed: `assert weir.gate(qrels, old, new)` fails unless all
     pass.
 
     first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking;
         of two folders of run files, those of one name are compared. Or only baseline and candidate, results
         folders or files of `save_baseline`.
     measures: by default the measures of a saved baseline, else nDCG@10.
-    max_drop: the largest drop of a mean that is accepted; in Python also {measure: drop}, with 0.01 for other
+    max_drop: the largest drop of a mean that is accepted. In Python also {measure: drop}, with 0.01 for other
         measures.
     confidence: confidence that a pass and a failure need.
     interval: one of t, percentile, bca and studentised.
@@ -770,7 +769,7 @@ def gate(
     fetch: download the collections that records of results name, by default the network is not used.
     conventions: rules of scoring.
     collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
-        without an answer), and `by` may name its columns; in Python also {name: path} of results folders'
+        without an answer), and `by` may name its columns. In Python also {name: path} of results folders'
         collections that moved.
     systems: only these systems of results folders.
     noise: file of weir audit --save-noise with the noise of the systems' means between runs. Bounds and
@@ -810,9 +809,8 @@ def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
 def gate_rules(
     max_drop: float | Mapping[str, float] = MAX_DROP, confidence: float = 0.95, interval: str = "t"
 ) -> GateRules:
-    """Return the validated rules of a gate: allowed drops, confidence, interval.
-
-    Raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for another interval.
+    """Return a gate's rules; raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for
+    another interval.
     """
     drops: dict[str, float] = {}
     if isinstance(max_drop, Mapping):
@@ -832,7 +830,7 @@ def cases_to_gate(
     collection: Collection | Places = None,
     systems: Sequence[str] = (),
 ) -> tuple[GateCases, list[Note]]:
-    """Return (scores of baseline and candidate for each test of a gate, notes).
+    """Return (score tables of baseline and candidate, one for each test of a gate; notes).
 
     given: the first three arguments of `gate`.
 
@@ -927,16 +925,15 @@ def _refuse_chosen(systems: Sequence[str], paths: Sequence[Path]) -> None:
 
 
 def baseline_notes(saved: SystemScores) -> tuple[Note, ...]:
-    """Return notes on a baseline's scores, for printing when it is saved; its file does not hold them."""
+    """Return notes on a baseline's scores, to print when it is saved; its file does not hold them."""
     scores = {name: one.scores for name, one in saved.datasets.items()}
     return (*map(Note, saved.remarks), *system_notes(scores))
 
 
 def measures_with_drops(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, float]]:
-    """Return (names of measures, {name: drop}) from texts such as "nDCG@10:0.01" or "nDCG@10".
+    """Return (Weir's names of measures, {name: drop}) from texts such as "nDCG@10:0.01" or "nDCG@10".
 
-    Names are Weir's, each once; of several drops of a measure the last counts. Raises BadValue if a drop is no
-    number, UnknownName for an unknown measure.
+    The last drop of a measure counts. Raises BadValue for another drop, UnknownName.
     """
     names, drops = list[str](), dict[str, float]()
     for text in texts:

@@ -58,7 +58,7 @@ def evaluate(
         the path of a file or of a collection's folder. For measures of diversity IntentQrels, {query:
         {intent: {document: grade}}}, or a path.
     run: a Run, {query: {document: score}}, {query: documents in rank order}, a frame or a path.
-    measures: a measure such as nDCG@10, also by the name of another tool; in Python the result is indexed by
+    measures: a measure such as nDCG@10, also by the name of another tool. In Python the result is indexed by
         either.
     conventions: rules for ties, missing and empty queries and self-matches, such as "ties=expected,
         missing=answered-only".
@@ -166,10 +166,8 @@ def _joined(
 
 
 def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | IntentQrels:
-    """Return judgments in any form that `evaluate` takes as Qrels, or as IntentQrels if a measure needs
-    intents.
-
-    Raises BadValue for another form, FormatError for a bad file.
+    """Return judgments in any form of `evaluate` as Qrels, or IntentQrels if a measure needs intents; raises
+    BadValue, FormatError.
     """
     if isinstance(qrels, IntentQrels) or any(m.by_intent for m in measures_of(measures)):
         return intents_from(qrels)
@@ -177,9 +175,8 @@ def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | 
 
 
 def conventions_of(conventions: Conventions | str | Mapping[str, Any]) -> Conventions:
-    """Return Conventions from a value, a text such as "ties=expected", or {name: word}.
-
-    Raises UnknownName for an unknown name or word, BadValue for other text.
+    """Return Conventions from a value, a text such as "ties=expected", or {name: word}; raises UnknownName,
+    BadValue for other text.
     """
     if isinstance(conventions, str):
         return parse_conventions(conventions)

@@ -44,7 +44,7 @@ from weir.systems.fusion.methods import parse_fusion
 def fuse(
     runs: Iterable[object] | Mapping[str, object], method: Fusion | str = "rrf", k: int | None = None
 ) -> Run:
-    """Return one ranking fused from several, of all documents that any returns: fuse([a, b], "rrf(k=10)").
+    """Return one run fused from several, with all documents that any returns: fuse([a, b], "rrf(k=10)").
 
     runs: two or more rankings, each as `evaluate` takes it, or {name: ranking}.
     method: a fusion method with its settings, see docs/fusion.md.
@@ -69,7 +69,7 @@ def fit_fusion(
     measure: Measure | str = "nDCG@10",
     folds: int = 5,
 ) -> Fit:
-    """Return the settings of a fusion that do best on judged queries, chosen by cross-validation.
+    """Return the settings of a fusion that score best on judged queries, chosen by cross-validation.
 
     qrels, runs: see `evaluate`.
     method: a fusion method. Settings that it names stay as they are.
@@ -109,7 +109,7 @@ class Search:
 
 @dataclass(frozen=True)
 class FusedFiles:
-    """Outcome of `fuse_files`: the choice of settings as tables, notes and a warning."""
+    """The outcome of `fuse_files`: the choice of settings as tables, notes and a warning."""
 
     tables: tuple[tuple[Table, ...], ...]
     """The chosen settings, and their scores on queries that did not choose them; empty without judgments."""
@@ -128,7 +128,7 @@ def fuse_files(
     conventions: Conventions | str | Mapping[str, Any] = DEFAULT,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> FusedFiles:
-    """Fuse run files, write the ranking, and return tables and notes on the choice of settings.
+    """Fuse run files, write the fused run, and return tables and notes on the choice of settings.
 
     output: the file, whose ending says the format.
     method: such as "rrf(k=10)". With judgments, settings that it does not name are chosen.

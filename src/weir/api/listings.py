@@ -1,4 +1,4 @@
-"""List systems, encoders, measures and collections, and the contents of this installation."""
+"""List systems, encoders, measures, collections, and this installation."""
 
 from __future__ import annotations
 
@@ -310,8 +310,9 @@ CACHES = (
 
 
 def installation() -> Listing:
-    """Return one record of this installation: packages, engines, settings, memory bounds and caches; loads
-    no model."""
+    """Return one record of this installation: packages, engines, settings, memory bounds and caches; no model is
+    loaded.
+    """
 
     budget = memory_budget()
     targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
@@ -380,10 +381,10 @@ def _aligned_lines(texts: Mapping[str, str], width: int, indent: str = "") -> Ta
 
 
 def compile_kernels(kinds: Iterable[str] = (), watch: Callable[[str], None] = lambda _: None) -> Listing:
-    """Compile kernels ahead of the first run; return the seconds per kind, and the folder of the code.
+    """Compile kernels; return seconds for each kind, and the folder of the code.
 
     kinds: such as "sparse search"; by default all.
-    watch: receives a line of text when each kind is compiled.
+    watch: receives a line for each kind.
 
     Raises UnknownName for an unknown kind.
     """

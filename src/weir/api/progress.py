@@ -1,5 +1,4 @@
-"""Show progress on standard error: a redrawn line in a terminal, a bar in a notebook, plain lines
-elsewhere."""
+"""Show progress on standard error."""
 
 from __future__ import annotations
 
@@ -23,11 +22,10 @@ def _in_notebook() -> bool:
 
 
 class Progress:
-    """A progress display on standard error, called with (stage, done, total); a `with` block clears it at its
-    end.
+    """A progress display on standard error, called with (stage, done, total); its `with` block clears it.
 
-    A line in a terminal or a bar in a notebook is redrawn; elsewhere a line is printed when a stage begins
-    and every thirty seconds after.
+    A line in a terminal or a bar in a notebook is redrawn; elsewhere lines are printed, at most every thirty
+    seconds for a stage.
     """
 
     def __init__(self, quiet: bool = False, after: float = 0.0) -> None:
@@ -45,8 +43,9 @@ class Progress:
         self.close()
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Show that `done` of `total` of a stage is done; a total of 0 or None prints the stage on its own
-        line."""
+        """Show that `done` of `total` of a stage is done; for a total of 0 or None, print the stage on its own
+        line.
+        """
         if not total:
             self.close()
             _put(printable(stage) + "\n")

@@ -1,4 +1,4 @@
-"""Hold the results of API functions, to print, show in notebooks, save, and turn into frames."""
+"""Results of API functions, to print, save and turn into frames."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ResultSet(Sequence[T], Generic[T]):
 
     @property
     def outcome(self) -> Outcome:
-        """ "fail" if a result failed, else "undecided" if one is, else "pass"."""
+        """Return "fail" if a result failed, else "undecided" if one is, else "pass"."""
         of = self.kind.outcome
         outcomes = {of(one) for one in self.items} if of else set[Outcome]()
         return "fail" if "fail" in outcomes else "undecided" if "undecided" in outcomes else "pass"
@@ -91,16 +91,16 @@ class ResultSet(Sequence[T], Generic[T]):
         return notebook_html(self.tables("html"), self.notes())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return {"weir": kind, "results": plain dicts}, and "notes" if there are any, as `save` writes
-        it."""
+        """Return {"weir": kind, "results": plain dicts}, and "notes" if there are any, as `save` writes it."""
         values = {"weir": self.kind.name, "results": [json_value(one) for one in self.items]}
         return values | {"notes": [json_value(note) for note in self.notes()]} if self.notes() else values
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {field: values} of plain fields, with a row for each result or each of its parts (pair,
-        effect, query)."""
+        """Return {field: values} of plain fields, with a row for each result or each of its parts (pair, effect,
+        query).
+        """
         names, lines = self._fields(results.LEADING)
         columns = frames.columns_of(lines)
         return {name: columns[name] for name in names}
@@ -126,12 +126,13 @@ class ResultSet(Sequence[T], Generic[T]):
         )
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes printed below the results; notes on left-out data come last."""
+        """Return the notes printed below the results; notes on results that are left out come last."""
         return (*self.remarks, *self.left_out)
 
     def charts(self) -> tuple[Chart, ...]:
-        """Return the charts as values; raises BadValue for a kind without charts, and if there is nothing
-        to draw."""
+        """Return the charts as values; raises BadValue for a kind without charts, and if there is nothing to
+        draw.
+        """
         from weir.api.charts import charts
 
         return charts(self.kind.name, self.items)
@@ -152,11 +153,11 @@ class ResultSet(Sequence[T], Generic[T]):
         colour: bool = False,
         options: Mapping[str, object] | None = None,
     ) -> str:
-        """Return the results as text, json, csv, latex, markdown or an html page; only latex has the notes,
-        as comments.
+        """Return the results as text, json, csv, latex, markdown or an html page; only latex has the notes, as
+        comments.
 
         width, colour: the terminal's width and whether it has colours, for text.
-        options: options of this kind's tables, such as {"long": True}.
+        options: of this kind's tables, such as {"long": True}.
 
         Raises UnknownName for another form.
         """

@@ -57,6 +57,7 @@ from weir.experiment.results import (
     given_objects,
     keep_order,
     largest_k,
+    missing_results,
     mixed_provenance,
     provenance_of,
     rows_with_groups,
@@ -103,8 +104,7 @@ def results(
     fetch: bool = False,
     labels: Sequence[str] = (),
 ) -> ResultSet[Row]:
-    """Return a mean score for every dataset, system and measure of a results folder, groups after their
-    members.
+    """Return a mean score for every dataset, system and measure of a results folder; groups follow their members.
 
     measures: only these measures, by default all.
     datasets: only these datasets, by default all. A group means its members, NAME:SPLIT one split.
@@ -145,7 +145,7 @@ def results_by_query(
 ) -> tuple[dict[tuple[str, str], Scores], tuple[Note, ...]]:
     """Return ({(dataset, system): scores by query}, notes) of a results folder.
 
-    Parameters and errors as for `results`.
+    Arguments and errors as for `results`.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     cells, rows = _rows_by_name(cells, _measures_among(cells, measures), damaged)
@@ -187,9 +187,9 @@ def shown_rows(
 ) -> ShownRows:
     """Return (judged results with current scores, their means with notes).
 
-    measures: only these, in this order; by default all.
+    measures: in this order; by default all.
     more: notes to put last.
-    titles: names to show for systems.
+    titles: {system: name to show}.
 
     Raises BadValue if all scores are outdated.
     """
@@ -233,15 +233,15 @@ def run_grid(
     fetch: bool = False,
     labels: Sequence[str] | Mapping[str, str] = (),
 ) -> ShownRows:
-    """Run an experiment into a results folder, and return its results with their means and notes.
+    """Run an experiment into a results folder; return (its results, their means with notes).
 
     grid: the experiment.
     progress: receives (stage, done, total).
-    share: work as one of N processes on one folder, as "I/N": begin with the I-th part, then help the others;
-        finished results are shown.
+    share: work as one of N processes on one folder, as "I/N": begin with the I-th part, then help the others.
+        Finished results are shown.
     on: a cluster to run on: ray (RAY_ADDRESS, else one on this machine), or ray://HOST:10001.
     fetch: download collections of the catalogue that are not on this machine.
-    labels: names to show for systems, such as "tuned=bm25(k1=1.2)"; in Python also {label: system}.
+    labels: names to show for systems, such as "tuned=bm25(k1=1.2)". In Python also {label: system}.
 
     After an interruption, the same call continues. Raises the WeirErrors of reading collections and of the
     systems.
@@ -310,11 +310,11 @@ def _other_names(cells: Sequence[ResultCell], whole: Sequence[ResultCell]) -> It
 def provenance(
     folder: FolderPath, datasets: Sequence[str] = (), systems: Sequence[str | Retriever] = ()
 ) -> ResultSet[Provenance]:
-    """Return the records of the stages (index, rankings, scores) that made each result of a folder.
+    """Return the records of the stages that gave each result of a folder.
 
     datasets, systems: only these, by default all.
 
-    Raises FormatError for a folder without a finished result, UnknownName for an unknown dataset or system.
+    Raises FormatError without a result, UnknownName.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     notes = (*damaged, *map(Note, mixed_provenance(cells)))
@@ -341,9 +341,8 @@ def verify(
     root, given = path_of(folder), places_of(collection)
     found = collection_places(finished_cells(root, unjudged=True), given) if given else {}
     places = {name: place for name, place in found.items() if isinstance(place, (str, Path))}
-    return ResultSet(
-        experiment.verify.VERDICTS, tuple(experiment.verify.verified(root, progress, fetch, places))
-    )
+    verdicts = experiment.verify.verified(root, progress, fetch, places)
+    return ResultSet(experiment.verify.VERDICTS, tuple(verdicts), tuple(map(Note, missing_results(root))))
 
 
 @checked
@@ -362,22 +361,27 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
     return ResultSet(
         experiment.efficiency.EFFICIENCIES,
         tuple(costs),
-        (*experiment.efficiency.efficiency_notes(costs), *map(Note, outdated), *about_scores),
+        (
+            *experiment.efficiency.efficiency_notes(costs),
+            *map(Note, [*outdated, *missing_results(path_of(folder))]),
+            *about_scores,
+        ),
     )
 
 
 def cells_of(
     folder: FolderPath, systems: Systems, datasets: Sequence[str]
 ) -> tuple[list[ResultCell], tuple[Note, ...]]:
-    """Return (chosen results of a results folder, notes on results that are damaged or without scores).
+    """Return (results of a folder, notes on damaged or unscored ones).
 
     systems, datasets: only these; None or () for all.
 
-    Raises FormatError for a folder without a finished result, UnknownName for an unknown dataset or system.
+    Raises FormatError without a result, UnknownName.
     """
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
-    finished, lacking = finished_and_lacking(path_of(folder), datasets)
-    cells = chosen_cells(finished, datasets, [str(system) for system in several])
+    names = [str(system) for system in several]
+    finished, lacking = finished_and_lacking(path_of(folder), datasets, names)
+    cells = chosen_cells(finished, datasets, names)
     return cells, tuple(map(Note, dict.fromkeys((*damaged_records(path_of(folder)), *lacking))))
 
 
@@ -410,6 +414,7 @@ def reproduce(
     nearest: bool = False,
     systems: Sequence[str] = (),
     datasets: Sequence[str] = (),
+    published_as: Sequence[str] = (),
 ) -> ResultSet[PublishedCheck]:
     """Return comparisons of a folder's results with the published scores that their systems should reproduce.
 
@@ -418,26 +423,34 @@ def reproduce(
     nearest: add the published scores of other systems that are nearest.
     systems: only these systems, by default all.
     datasets: only these datasets, by default all. A group means its members.
+    published_as: systems and collections by their published names, as in `results_beside`.
 
     Raises UnknownName for an unknown model, system or dataset, BadValue for a model and several systems,
     FormatError for a folder without results.
     """
     return ResultSet(
         experiment.reproduce.CHECKS,
-        tuple(experiment.reproduce.reproduce(path_of(folder), model, tolerance, nearest, systems, datasets)),
+        tuple(
+            experiment.reproduce.reproduce(
+                path_of(folder), model, tolerance, nearest, systems, datasets, published_as
+            )
+        ),
     )
 
 
 def reproduction_page(
-    folder: FolderPath, checks: ResultSet[PublishedCheck], page: Path, model: str | None = None
+    folder: FolderPath,
+    checks: ResultSet[PublishedCheck],
+    page: Path,
+    model: str | None = None,
+    published_as: Sequence[str] = (),
 ) -> None:
-    """Write a page on how well a results folder reproduces published scores, with two commands for each
-    result.
+    """Write a page on how well a results folder reproduces published scores, with commands.
 
-    checks: result of `reproduce`, called with the same `model`.
-    page: HTML if its name ends in .html, else Markdown.
+    checks: from `reproduce`, with the same `model` and `published_as`.
+    page: a path; .html for HTML, else Markdown.
     """
-    tables = experiment.reproductions.reproduction_tables(path_of(folder), checks.items, model)
+    tables = experiment.reproductions.reproduction_tables(path_of(folder), checks.items, model, published_as)
     form = "html" if page.suffix == ".html" else "markdown"
     write_text(page, tables_as_text(tables, form, title=experiment.reproductions.TITLE) + "\n")
 
@@ -449,6 +462,7 @@ def results_beside(
     measures: Measure | str | Iterable[Measure | str] = (),
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
+    published_as: Sequence[str] = (),
 ) -> ResultSet[BesideScore]:
     """Return the means of a results folder beside published scores on the same collections, splits and
     measures.
@@ -456,13 +470,15 @@ def results_beside(
     published: a publisher, such as "MTEB" or "BEIR paper", words in names of published models, or a file or
         folder of MTEB's results ("mteb/SciFact.json", "./mteb").
     measures, datasets, systems: only these, by default all.
+    published_as: systems, collections, and models of MTEB's results by their published names, such as
+        "mine=all-MiniLM-L6-v2" or "shop=scifact"; the scores of such models are laid beside too.
 
-    Raises UnknownName for an unknown publisher, BadValue if it published nothing for these results, and the
+    Raises UnknownName for an unknown publisher or name, BadValue if it published nothing for these results, and the
     errors of `results`.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     cells, rows = _rows_by_name(cells, _measures_among(cells, measures), damaged)
-    scores = experiment.beside.beside(rows.items, cells, published)
+    scores = experiment.beside.beside(rows.items, cells, published, published_as)
     return ResultSet(experiment.beside.BESIDE_SCORES, tuple(scores), rows.notes())
 
 
@@ -502,9 +518,8 @@ def official_scores(
 
 
 def birco_of_runs(qrels: FolderPath, runs: Sequence[FolderPath]) -> ResultSet[BircoScore]:
-    """Return scores of run files as BIRCO's own program prints them, beside Weir's.
-
-    Raises FormatError and other errors of reading if no file is left.
+    """Return the scores of run files as BIRCO's own program prints them, with notes on files left out; raises a
+    file's error if all fail.
     """
     judgments, collection = judged_by(qrels)
     files = run_paths(runs, collection)
@@ -522,13 +537,13 @@ def birco_of_folder(
     collection: Places = None,
     fetch: bool = False,
 ) -> ResultSet[BircoScore]:
-    """Return scores of a folder's results as BIRCO's own program prints them, beside Weir's.
+    """Return the scores of a folder's results as BIRCO's own program prints them.
 
     datasets, systems: only these, by default all.
-    collection: present paths of collections, by name.
-    fetch: download collections that are not on this machine.
+    collection: present paths, by name.
+    fetch: download missing collections.
 
-    Raises BadValue if no result ranks whole pools, and the errors of `results`.
+    Raises BadValue if no result ranks whole pools, and as `results`.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     figures, remarks = experiment.reproduce.birco_of_cells(cells, places_of(collection), fetch)
@@ -577,10 +592,8 @@ def plan(
 
 
 def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultSet[Node]:
-    """Return the steps (indexes, rankings) that `benchmark` would compute on each collection, shared steps
-    once.
-
-    Raises UnknownName or BadValue for an invalid system.
+    """Return the indexes and rankings that `benchmark` would compute on each collection, shared ones once; raises
+    UnknownName, BadValue.
     """
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
     grid = experiment.experiment.Experiment((), several)
@@ -606,8 +619,7 @@ def describe(*collections: str | Path | Dataset, split: str | None = None) -> Re
 
 
 def is_judgments(name: str) -> bool:
-    """Return True if a file has only judgments, False for a collection (also a zip, TOML file or golden
-    set)."""
+    """Return True for a file of judgments alone, False for a collection (also a zip, TOML file or golden set)."""
     path = path_of(name)
     if (
         catalogue_name(name)
@@ -626,6 +638,6 @@ def is_judgments(name: str) -> bool:
 
 
 def describe_judgments(name: str) -> ResultSet[JudgmentsCard]:
-    """Return the counts of a judgments file; raises FormatError for a file of another kind."""
+    """Return counts of the judgments in a file; raises FormatError for a file of another kind."""
     path = path_of(name)
     return ResultSet(JUDGMENTS_CARDS, (judgments_card(path.name, read_qrels(path)),))

@@ -1,4 +1,4 @@
-"""Show mean scores as tables: a line for each, or a grid of datasets and systems for each measure."""
+"""Show mean scores as tables and grids."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def labels_of(given: Sequence[str] | Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Return {system: label} for labels that a user chose; {} for none.
+    """Return {system: label} of a user's labels; {} for none.
 
     given: texts such as "tuned=bm25(k1=1.2)", or {label: system}.
-    names: names of all systems.
+    names: all systems.
 
-    Raises BadValue for a text without a label or a system, a label given twice, and a label that is the name
-    of another system, UnknownName for an unknown system.
+    Raises BadValue for a text without label or system, a repeated label, and another system's name as label,
+    UnknownName for an unknown system.
     """
     if not given:
         return {}
@@ -59,7 +59,7 @@ def labels_of(given: Sequence[str] | Mapping[str, str], names: Iterable[str]) ->
 
 @dataclass(frozen=True)
 class GridCell:
-    """A mean in a grid of results, and how it compares with the other systems' means."""
+    """A mean in a grid of results, with marks that compare it with other systems' means."""
 
     mean: float
     """Over queries, or over datasets."""
@@ -96,8 +96,7 @@ class GridTable:
         return tuple(f"{label}: {name}" for label, name in pairs if label != name)
 
     def marked(self) -> Table:
-        """Return the table with marks, without notes; it turns to a row for each dataset on a narrow
-        terminal."""
+        """Return the table with marks, without notes; on a narrow terminal it has a row for each dataset instead."""
         pairs, tables = zip(self.labels, self.systems, strict=True), list[Table]()
         systems = [f"{label} (baseline)" if name == self.baseline else label for label, name in pairs]
         for corner, names, header, cells in (
@@ -115,13 +114,12 @@ class GridTable:
 
 
 def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> tuple[GridTable, ...]:
-    """Return a table for each measure of the rows, with datasets and systems in the order of their first row.
+    """Return a grid for each measure, datasets and systems in the order of their first row.
 
-    comparisons: give the letters and verdicts in the tables.
+    comparisons: give letters and verdicts.
 
-    The last column is the mean over datasets, for systems that have all; a group whose members are all there
-    counts as one dataset, and so do the splits of a collection. The last table is Judged@10 if it is known
-    and no measure of the rows.
+    The last column is the mean over datasets, for systems that have all; a complete group, and a collection's
+    splits, count as one. The last table is Judged@10 if known.
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
     titles, unit_of = {r.system: r.title for r in rows if r.title}, {r.dataset: r.unit for r in rows}
@@ -185,7 +183,7 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
 
 
 def grids_marked(grids: Sequence[GridTable], legend: bool = True) -> tuple[Table, ...]:
-    """Return grids as tables with their notes once, at the end.
+    """Return grids as tables, with their notes once, below the last.
 
     legend: add a table of full names of systems with short names.
     """
@@ -204,11 +202,11 @@ def row_tables(
     long: bool = False,
     explain: bool = False,
 ) -> tuple[Table, ...]:
-    """Return mean scores as one grid of datasets and systems for each measure, or as a line for each mean.
+    """Return means as a grid of datasets and systems for each measure, or as a line for each mean.
 
-    compared: function that makes the comparisons from which a grid takes its letters.
-    long: return lines; so does a single system, dataset or group.
-    explain: say how the intervals of lines were made.
+    compared: returns the comparisons that give letters.
+    long: lines, as always for one system or dataset, and groups of queries.
+    explain: say how intervals of lines were computed.
     """
     systems = {row.system for row in rows}
     if (

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FileScores:
-    """Scores of run files by the same judgments."""
+    """Scores of several run files by the same judgments, with notes."""
 
     dataset: str
     """Name of the judgments."""
@@ -51,7 +51,7 @@ class FileScores:
     def rows(self, by: object = None) -> ResultSet[Row]:
         """Return a mean for each run and measure, with `by` for each group of queries.
 
-        Raises BadValue if no query has a group, FormatError or UnknownName for groups that cannot be read.
+        Raises BadValue if no query has a group, FormatError or UnknownName for unreadable groups.
         """
         rows, notes = list[Row](), list[Note]()
         if by is None:
@@ -64,10 +64,8 @@ class FileScores:
         return ResultSet(ROWS, tuple(rows), (*notes, *self.notes), self.left_out)
 
     def within(self, by: object) -> ResultSet[WithinGroups]:
-        """Return mean, worst, best and spread of each measure within groups of queries, averaged, for each
-        run.
-
-        Raises BadValue if no query has a group.
+        """Return mean, worst, best and spread of measures within groups of queries, averaged, for each run;
+        raises BadValue if no query has a group.
         """
         from weir.stats.paired_sets import WITHIN_GROUPS, within_groups
 
@@ -77,11 +75,9 @@ class FileScores:
         return ResultSet(WITHIN_GROUPS, tuple(several), (*self.label_notes, *self.notes), self.left_out)
 
     def abstentions(self, confidence: str) -> Iterator[ResultSet[Abstention]]:
-        """Yield for each run the means of each measure as the least confident queries are left out.
+        """Yield, for each run, the means of measures as the least confident queries are left out.
 
-        confidence: "max", "std" or "diff1", as for `weir.stats.threshold.abstention`.
-
-        Raises UnknownName for another confidence.
+        confidence: "max", "std" or "diff1". Raises UnknownName for another.
         """
         from weir.stats.threshold import ABSTENTIONS, abstention
 
@@ -90,7 +86,7 @@ class FileScores:
             yield ResultSet(ABSTENTIONS, tuple(abstention(run, scores, confidence)))
 
     def by_query(self, form: str | None) -> list[tuple[tuple[str, ...], Scores]]:
-        """Return [(names for a run, its scores by query)], p-MRR last.
+        """Return (names, scores by query) of each run, p-MRR last.
 
         form: "csv" names dataset and run; any other the run, if there are several.
         """
@@ -102,7 +98,7 @@ class FileScores:
 
     @property
     def label_notes(self) -> tuple[Note, ...]:
-        """Notes on the use of a model's labels."""
+        """Return notes on the use of a model's labels."""
         uses = (scores.labels for scores in self.scores.values())
         return tuple(dict.fromkeys(Note(f"labels: {use.sentence}") for use in uses if use is not None))
 
@@ -123,7 +119,7 @@ def score_files(
     signs: str | None = None,
     titles: Sequence[str] = (),
 ) -> FileScores:
-    """Return the scores of run files or results folders by the same judgments.
+    """Score run files, or the run files in results folders, by the same judgments.
 
     signs: endings of the identifiers of a query under two instructions, such as -og:-changed, for p-MRR.
     titles: names to show for runs, such as "tuned=bm25".
@@ -163,9 +159,9 @@ def score_files(
 def p_mrr_of_files(qrels: object, runs: Sequence[Path], signs: str, rules: ScoringRules) -> dict[str, Scores]:
     """Return {run name: p-MRR scores} of run files.
 
-    signs: endings of the identifiers of original and changed queries, such as "-og:-changed".
+    signs: endings of original and changed queries' identifiers, such as "-og:-changed".
 
-    Raises BadValue for another form of signs, and if no pair has a document that becomes irrelevant.
+    Raises BadValue for other signs, and if no document becomes irrelevant.
     """
     from weir.stats import paired_sets
 
@@ -182,11 +178,11 @@ def p_mrr_of_files(qrels: object, runs: Sequence[Path], signs: str, rules: Scori
 def values_text(
     placed: Iterable[tuple[tuple[str, ...], Scores]], form: str | None, cell: Callable[[str], str] = str
 ) -> str:
-    """Return the scores of each query as csv, json or tab-separated lines.
+    """Return the scores of each query as text.
 
-    form: "csv" or "json", any other for tab-separated lines.
-    placed: (names for dataset or system, scores) of each result.
-    cell: escapes a text of a tab-separated line.
+    form: "csv" or "json", else tab-separated lines.
+    placed: (names of dataset or system, scores) of each result.
+    cell: escapes a text between tabs.
     """
     if form == "csv":
         return values_csv(placed)

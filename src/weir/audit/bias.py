@@ -63,8 +63,7 @@ def found_by_bm25(subject: Subject) -> dict[int, float]:
 def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
     """Return the share of the query's distinct terms that each judged document contains, float64[judgments].
 
-    Terms are those of Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no
-    term.
+    Terms as by Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no term.
     """
     corpus, queries = subject.need_corpus(), subject.need_queries()
     table = TermTable(analyzers.get(ANALYZER))
@@ -95,7 +94,7 @@ def lexical_bias(subject: Subject) -> Iterator[Finding]:
     """Share of relevant documents that BM25 finds, and their word overlap with the query against other judged
     documents.
 
-    Judgments from lexical pools favour lexical systems. Source: Thakur et al. 2021, section 5, on lexical bias.
+    Source: Thakur et al. 2021, section 5, on lexical bias.
     """
     qrels = subject.need_qrels()
     recall = found_by_bm25(subject)
@@ -128,8 +127,7 @@ def lexical_bias(subject: Subject) -> Iterator[Finding]:
 
 @check("hub documents", needs=["runs"])
 def hub_documents(subject: Subject) -> Iterator[Finding]:
-    """Documents among a system's first ten for a tenth of the queries or more, relevant to fewer than half of
-    these.
+    """Documents among a system's first ten for a tenth of the queries or more, relevant to fewer than half of these.
 
     In a small collection, a document counts if it is there for three times as many queries as by chance.
     Source: Radovanovic, Nanopoulos and Ivanovic 2010.
@@ -191,8 +189,7 @@ SEED = 5
 
 
 def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
-    """Yield groupings of the judged queries by length, question word, topic and so on, the collection's
-    columns last.
+    """Yield groupings of the judged queries by length, question word, topic and so on, the collection's columns last.
 
     Groupings with fewer than two groups, or mostly groups of one query, are left out. Raises BadValue without
     queries.
@@ -345,8 +342,7 @@ class Slice:
 
 
 def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
-    """Return the two-sided p-value of Student's (`pooled`) or Welch's t-test that two samples have equal
-    means.
+    """Return the two-sided p-value of Student's (`pooled`) or Welch's t-test that two samples have equal means.
 
     Two constant samples give 1 if equal, else 0. Samples need two values each.
     """
@@ -367,13 +363,12 @@ def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
 
 
 def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroups]) -> list[Slice]:
-    """Return the difference of two systems inside and outside each group of queries, smallest adjusted
-    p-value first.
+    """Return the difference of two systems inside and outside each group of queries, smallest adjusted p-value first.
 
-    differences: float64[queries], NaN if a system's value is undefined.
+    differences: float64[queries], NaN if undefined.
     groupings: groups of the queries, by several features.
-    Left out are groups with fewer than FEWEST_SLICE_QUERIES inside or outside, and the larger of two
-    complements; [] if none remains. p-values are adjusted for all groups (Benjamini and Hochberg).
+    Groups with fewer than FEWEST_SLICE_QUERIES inside or outside are left out, and the larger of two
+    complements. p-values are adjusted for all groups (Benjamini and Hochberg).
     """
     defined = ~np.isnan(differences)
     samples: list[tuple[QueryGroups, str, Float64, Float64]] = []
@@ -412,10 +407,7 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
 
 @check("slices", needs=["queries", "qrels", "runs"])
 def slices(subject: Subject) -> Iterator[Finding]:
-    """Kinds of queries on which the difference of two systems deviates from the difference on all other queries.
-
-    Kinds: length, question word, numbers, negation, names, topic, judgments, the collection's own columns.
-    """
+    """Kinds of queries on which the difference of two systems deviates from the difference on all other queries."""
     joins = {name: join for name, join in subject.joins.items() if join.answered.any()}
     if len(joins) < 2:
         return

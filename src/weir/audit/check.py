@@ -67,7 +67,7 @@ class Check:
 
     @property
     def source(self) -> str:
-        """Text after "Source:" in the function's docstring; "" if there is none."""
+        """Text after "Source:" in the function's docstring; "" if none."""
         text = (inspect.getdoc(self.function) or "").replace("\n", " ")
         match = re.search(r"\bSources?(?: of [^:]*)?: (.*)\.", text)
         return match[1] if match else ""
@@ -131,8 +131,7 @@ def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
 def audited_all(
     subjects: Sequence[Subject], only: Iterable[str] = (), progress: Watch | None = None
 ) -> list[Audit]:
-    """Return an audit of each subject by the named checks, and for several subjects another that compares
-    them.
+    """Return an audit of each subject by the named checks, and for several subjects another that compares them.
 
     progress: called before each check.
     Raises UnknownName for an unknown check, BadValue if no check can run.

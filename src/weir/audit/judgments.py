@@ -82,7 +82,8 @@ def dangling(subject: Subject) -> Iterator[Finding]:
 def labels(subject: Subject) -> Iterator[Finding]:
     """Queries without a relevant document, sparse judgments, grades below 1, and the highest possible means.
 
-    Source of the warning on sparse judgments: Arabzadeh et al. 2021 and Thakur et al. 2021, section 6, on MS MARCO.
+    Source of the warning on sparse judgments: Arabzadeh et al. 2021 and Thakur et al. 2021, section 6, on MS
+    MARCO.
     """
     qrels = subject.need_qrels()
     grade, relevant = qrels.grade, relevant_per_query(qrels)
@@ -360,8 +361,7 @@ UNEQUAL = 0.05
 
 
 def judged_share(judged: Judged) -> float:
-    """Return the mean share of judged documents in the top 10, over answered queries; NaN if none is
-    answered.
+    """Return the mean share of judged documents in the top 10, over answered queries; NaN if none is answered.
 
     The measure Judged@10 counts unanswered queries as 0 instead.
     """
@@ -388,8 +388,7 @@ def hole_of_any_query(run: Run, qrels: Qrels, k: int = CUTOFF) -> float:
 def holes(subject: Subject) -> Iterator[Finding]:
     """Judged share of the first 10 documents of each system, and differences between systems.
 
-    An unjudged document counts as not relevant, which hurts systems that did not feed the pool most. Source: Thakur
-    et al. 2021, section 6.
+    Source: Thakur et al. 2021, section 6.
     """
     shares = {name: judged_share(judged) for name, judged in subject.joins.items() if judged.answered.any()}
     for name, share in shares.items():

@@ -51,11 +51,9 @@ def ranking_hashes(run: Run) -> dict[str, int]:
 
 @check("same rankings", needs=["runs"])
 def same_rankings(subject: Subject) -> Iterator[Finding]:
-    """Systems whose first ten documents are the same, in the same order, for half of the queries or more.
-
-    Causes: a re-ranking that failed and kept the order of its first stage; one run file under two names; a step
-    that changes nothing on this collection, such as feedback that adds no term.
-    """
+    """Systems whose first ten documents are the same, in the same order, for half of the queries or more."""
+    # Causes: a re-ranking that failed and kept the order of its first stage; one run file under two names; a step
+    # that changes nothing on this collection, such as feedback that adds no term.
     hashes = {name: ranking_hashes(run) for name, run in subject.runs.items()}
     for one, other in combinations(hashes, 2):
         common = hashes[one].keys() & hashes[other].keys()
@@ -136,11 +134,9 @@ def _constant_order(places: Int64) -> tuple[tuple[int, ...], int, int]:
 
 @check("order and scores", needs=["runs"])
 def order_and_scores(subject: Subject) -> Iterator[Finding]:
-    """Systems whose ranks, or the order of whose rows, contradict their scores.
-
-    Causes: distances (less is better) instead of scores, columns in another order, or re-ranked documents whose
-    scores are not comparable to the rest.
-    """
+    """Systems whose ranks, or the order of whose rows, contradict their scores."""
+    # Causes: distances (less is better) instead of scores, columns in another order, or re-ranked documents whose
+    # scores are not comparable to the rest.
     for name, run in subject.runs.items():
         for doubt in run.doubts:
             yield Finding(
@@ -153,10 +149,8 @@ def order_and_scores(subject: Subject) -> Iterator[Finding]:
 
 @check("unanswered queries", needs=["runs", "qrels"])
 def unanswered_queries(subject: Subject) -> Iterator[Finding]:
-    """Systems that return nothing for some of the judged queries, which count as 0 in their means.
-
-    Causes: a run of another split or of some of the queries, ids written in another way, a run cut short.
-    """
+    """Systems that return nothing for some of the judged queries, which count as 0 in their means."""
+    # Causes: a run of another split or of some queries, identifiers written in another way, a run cut short.
     qrels = subject.need_qrels()
     for name, run in subject.runs.items():
         asked = run.queries.codes(qrels.queries.strings)
@@ -176,10 +170,8 @@ def unanswered_queries(subject: Subject) -> Iterator[Finding]:
 
 @check("depths", needs=["runs", "qrels"])
 def depths(subject: Subject) -> Iterator[Finding]:
-    """Systems whose rankings end much earlier than another's, by the measures of a results folder, else by AP.
-
-    Causes: another number of documents asked for, a re-ranker that returns its candidates alone, a file cut short.
-    """
+    """Systems whose rankings end much earlier than another's, by the measures of a results folder, else by AP."""
+    # Causes: another number of documents asked for, a re-ranker that returns its candidates alone, a file cut short.
     uneven: Iterable[str] = subject.uneven_depths or ()
     if subject.uneven_depths is None:
         scores = {name: scores_of(joined, (parse_measure("AP"),)) for name, joined in subject.joins.items()}
@@ -194,11 +186,9 @@ def depths(subject: Subject) -> Iterator[Finding]:
 
 @check("identifiers", needs=["runs", "qrels"])
 def identifiers(subject: Subject) -> Iterator[Finding]:
-    """Identifiers in rankings that only look like judged ones, so that their queries and documents count as unjudged.
-
-    Causes: blanks and signs of no width that a spreadsheet or a page left, letters composed in another way, as in
-    names of files on a Mac.
-    """
+    """Identifiers in rankings that only look like judged ones, so that their queries and documents count as
+    unjudged."""
+    # Causes: blanks and invisible characters of a spreadsheet or page, letters composed otherwise, as on a Mac.
     qrels = subject.need_qrels()
     for name, run in subject.runs.items():
         for what, own, judged in (("document", run.docs, qrels.docs), ("query", run.queries, qrels.queries)):
@@ -219,11 +209,9 @@ def identifiers(subject: Subject) -> Iterator[Finding]:
 
 @check("query-independent rankings", needs=["runs"])
 def query_independent_rankings(subject: Subject) -> Iterator[Finding]:
-    """Systems whose first 3 to 10 documents are the same permutation of another system's ranking for half of the
-    queries.
-
-    Cause: a language model that gives the same answer to every re-ranking prompt, which scores do not show.
-    """
+    """Systems whose first 3 to 10 documents are the same permutation of another system's ranking for half of
+    the queries."""
+    # Cause: a language model that gives the same answer to every re-ranking prompt, which scores do not show.
     for pair in combinations(subject.runs, 2):
         directions = [
             (one, other, *_constant_order(places_in(subject.runs[one], subject.runs[other])))

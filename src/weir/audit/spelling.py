@@ -48,7 +48,7 @@ _REMOVED = re.compile(f"[{_INVISIBLE}]")
 
 
 def spellings_of(text: str) -> list[str]:
-    """Return the kinds of unusual character encoding in a text, such as "soft hyphens"; [] if there are none."""
+    """Return the kinds of unusual character encoding in a text, such as "soft hyphens"; [] if none."""
     if text.isascii():
         return []
     found = [] if unicodedata.is_normalized("NFC", text) else [DECOMPOSED]
@@ -82,8 +82,8 @@ class _Seen:
 def spelling(subject: Subject) -> Iterator[Finding]:
     """Texts and identifiers with decomposed letters, invisible signs, ligatures or full-width letters.
 
-    They match none of the words they look like. Names queries that lose matches by it, and judged identifiers that
-    the collection writes in another way.
+    Findings name queries that lose matches by it, and judged identifiers that the collection writes in
+    another way.
     """
     corpus = subject.need_corpus()
     queries = subject.judged_queries if subject.queries is not None else None

@@ -39,10 +39,9 @@ GROUP = "regression"
 
 
 def regression_queries(subject: Subject, count: int = 30) -> list[str]:
-    """Return `count` judged queries for regression tests, spread over topics and from hard to easy, sorted.
+    """Return `count` judged queries, at most all, spread over topics and from hard to easy by mean nDCG@10, sorted.
 
-    A query is hard if its mean nDCG@10 over all systems is low. Fewer if fewer are judged. Raises BadValue
-    for a count below 1, and without rankings.
+    Raises BadValue for a count below 1, and without rankings.
     """
     if count < 1 or not subject.runs:
         counts = f"count {count} and {len(subject.runs)} rankings"
@@ -122,11 +121,10 @@ class SubsetProof:
 
 
 def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int64]:
-    """Return (document rows, query rows) of a random subset with `documents` documents, int64 arrays,
-    ascending.
+    """Return (document rows, query rows) of a random subset with `documents` documents, int64 arrays, ascending.
 
     It has judged queries with all their judged documents, then BM25's first results, then random documents.
-    Raises BadValue if the collection has no more documents than that, or if no query's judged documents fit.
+    Raises BadValue if the collection has no more documents, or if no query's judged documents fit.
     """
     corpus, queries = dataset.corpus, dataset.queries
     if not 0 < documents < len(corpus):
@@ -156,8 +154,7 @@ def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int6
 
 
 def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) -> Dataset:
-    """Write a subset of a collection, with its judgments, to a folder in Weir's layout, and return it as a
-    data set.
+    """Write a subset of a collection, with its judgments, to a folder in Weir's layout, and return it as a data set.
 
     subset: (document rows, query rows), as `chosen` returns them.
     Raises BadValue if the folder exists.
@@ -188,9 +185,8 @@ def proof(
     measure: Measure = MEASURE,
     tell: Tell = lambda step: None,
 ) -> SubsetProof:
-    """Return how well a subset and its whole collection agree on the order of systems.
+    """Return how well a subset and its whole collection agree on the order of systems, which it runs on both.
 
-    Every system is run on both.
     measure: orders the systems.
     tell: called with the name of each step.
     Raises BadValue for fewer than three systems.

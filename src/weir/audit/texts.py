@@ -47,7 +47,7 @@ DAMAGE = {
 
 
 def damage_of(text: str) -> list[str]:
-    """Return the kinds of damage in a text, such as a wrong encoding; [] if there are none."""
+    """Return the kinds of damage in a text, such as a wrong encoding; [] if none."""
     return [name for name, pattern in DAMAGE.items() if pattern.search(text)]
 
 
@@ -155,11 +155,10 @@ def document_lengths(corpus: Corpus) -> Int64:
 def length_profile(
     run: Run, corpus: Corpus, lengths: Int64
 ) -> tuple[tuple[float, float, float], float, float] | None:
-    """Return (quartiles of words, correlation, share with only a title) of the top ten documents of all
-    rankings.
+    """Return (quartiles of words, correlation, share with only a title) of the top ten documents of all rankings.
 
-    Correlation: mean over queries of Spearman's of score and length; NaN if never defined. None if the
-        collection has none of the documents.
+    The correlation is the mean over queries of Spearman's of score and length; NaN if never defined. None if
+    the collection has none of the documents.
     lengths: words of each document, int64[documents].
     """
     top = run.top(FIRST_RANKS)
@@ -183,8 +182,7 @@ def length_profile(
 
 
 def relevant_by_length(subject: Subject, lengths: Int64) -> list[tuple[float, float]]:
-    """Return (median length in words, share relevant) for up to five groups of judged documents, shortest
-    first.
+    """Return (median length in words, share relevant) for up to five groups of judged documents, shortest first.
 
     lengths: int64[documents]. [] if no judged document is in the collection.
     """
@@ -295,8 +293,7 @@ def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
 
 
 def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
-    """Return (relevant pairs whose shared words are all truncated, relevant pairs whose document is
-    truncated).
+    """Return (relevant pairs whose shared words are all truncated, relevant pairs whose document is truncated).
 
     by: documents that an encoder truncates.
     """

@@ -1,4 +1,4 @@
-"""Run the command line; each command's module is imported only when it is called."""
+"""Run the command line; a command's module is imported only when it is called."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Read the settings that a function or dataclass declares from its source, without the slow import of its
-module."""
+"""Read parameters and fields from source, without importing its module."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ class Setting:
 def settings_of(path: str) -> dict[str, Setting]:
     """Return {name: Setting} for the documented parameters of a function, or the fields of a dataclass.
 
-    path: the full name, such as "weir.api.comparisons.power"; its module is not imported.
+    path: full name, such as "weir.api.comparisons.power"; its module is not imported.
     """
     module, _, name = path.rpartition(".")
     start = (

@@ -1,4 +1,4 @@
-"""Report an unexpected error in a short file for Weir's maintainers, without a user's secrets."""
+"""Report an unexpected error in a file, without secrets."""
 
 from __future__ import annotations
 
@@ -38,10 +38,12 @@ was typed, and what looks like a key are left out.
 
 
 def write_report(error: BaseException, command: str, arguments: Sequence[str], known: Container[str]) -> Path:
-    """Write a report of an unexpected error, and return its path; only the newest REPORTS are kept.
+    """Write a report of an unexpected error, and return its path; reports older than the newest REPORTS are
+    deleted.
 
-    command: the command's name, such as "data fetch".
-    arguments: the command's arguments. Names of known options are written, all else is masked.
+    command: name of the command, such as "data fetch".
+    arguments: arguments of the command.
+    known: names of its options, which are written; all other arguments are masked.
 
     Raises StoreError if it cannot be written, BadValue for settings that cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Find a command's module, run it, and print every expected error as one line."""
+"""Find a command's module, run it, print errors as one line."""
 
 from __future__ import annotations
 
@@ -113,9 +113,9 @@ def plugin_commands() -> dict[str, EntryPoint]:
 
 
 def other_commands(group: str = "") -> dict[str, str]:
-    """Return {word: sentence} for the commands that plug-ins add to a group, or to the top level for "".
+    """Return {word: sentence of help} for the commands that plug-ins add to a group, by default to the top level.
 
-    A plug-in's command in a new group adds the group.
+    A group that a plug-in adds is one word.
     """
     start, words = f"{group} " if group else "", dict[str, str]()
     for path, point in sorted(plugin_commands().items()):
@@ -144,7 +144,7 @@ def _sentence(module: str, function: str) -> str:
 
 
 def all_commands() -> dict[str, str]:
-    """Return {name: first sentence of its help} of every installed command, plug-ins' last."""
+    """Return {name: first sentence of its help} of all installed commands, plug-ins' last."""
     groups = {path.rpartition(" ")[0] for path in plugin_commands()}
     words = {group: other_commands(group) for group in groups}
     return COMMANDS | {
@@ -181,7 +181,7 @@ EXTENSIBLE = frozenset({"audit"})
 
 
 def load_command(name: str) -> click.Command:
-    """Return the click command of a name such as "data fetch", importing its module.
+    """Import and return the click command with a name such as "data fetch".
 
     Raises UnknownName for an unknown command, PluginError for a plug-in's command that cannot be loaded.
     """
@@ -212,7 +212,7 @@ def _extended(name: str, command: click.Command) -> click.Command:
 
 
 class _Commands(click.Group):
-    """The commands of a group, each imported when it is called. The top level has the groups too."""
+    """A group of commands, each imported when it is called; the top level also has the groups."""
 
     def __init__(self, name: str | None = None, **settings: Any) -> None:  # noqa: ANN401  Click's own arguments
         super().__init__(name, **settings)
@@ -343,7 +343,7 @@ def weir() -> None:
 
 
 class _Terminated(BaseException):
-    """The process was asked to end (SIGTERM). Half-written files are removed."""
+    """Raised when the process receives SIGTERM, so that half-written files are removed."""
 
 
 INTERNAL, SHORTAGE = 70, 71
@@ -351,15 +351,17 @@ INTERNAL, SHORTAGE = 70, 71
 
 
 class _Unread(BaseException):
-    """The reader of the output, such as `head`, has closed the pipe."""
+    """Raised when the reader of the output, such as `head`, has closed the pipe."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
-    0 for success; 1 if a command says so, as weir gate does; 2 for bad input; 70 for an unexpected error, with the
-    name of a report; 71 for too little memory; 130 when interrupted, 143 when terminated. WEIR_DEBUG=1 shows
+    0 for success; 1 if a command says so, as weir gate does; 2 for bad input; 70 for an unexpected error, with
+    the name of a report; 71 for too little memory; 130 when interrupted, 143 when terminated. WEIR_DEBUG=1 shows
     tracebacks.
+
+    arguments: by default those of the process.
     """
     takes_signals = threading.current_thread() is threading.main_thread()  # Python's rule
     with protected_output(), warnings.catch_warnings():
@@ -485,7 +487,9 @@ def _usage_fault(error: click.UsageError, context: click.Context, arguments: lis
 
 
 def corrected(error: click.UsageError, context: click.Context, arguments: list[str]) -> str:
-    """Return the typed call with missing option names put before stray values; "" if no option fits."""
+    """Return the typed command line with missing option names put before stray values; "" if no option fits one
+    of them.
+    """
     from weir.cli.options import option_of
 
     named = [p.name for p in context.command.params if isinstance(p, click.Argument)]

@@ -1,4 +1,4 @@
-"""Derive options of commands from the functions that take their values; complete names in the shell."""
+"""Derive commands' options from functions; complete names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CUTS = ("@10", "@100")
 
 
 class _Given(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """A path or a name; an empty one is refused in a message that names the option."""
+    """The type of an option for a path or name; an empty value is refused in a message that names the option."""
 
     name = "path"
 
@@ -82,7 +82,7 @@ FOLDER = _Given(_folder)
 
 
 def measure_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Return completions of a begun measure name, with common cut-offs after @."""
+    """Return completions of the beginning of a measure's name, with common cutoffs after @."""
     if "@" in begun:
         return _items((begun.partition("@")[0] + cut for cut in CUTS), begun)
     names = []
@@ -94,12 +94,14 @@ def measure_names(context: Context, parameter: Parameter, begun: str) -> list[Co
 
 
 def system_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Return completions of a begun system name."""
+    """Return completions of the beginning of a system's name."""
     return _items(weir.systems.SYSTEMS, begun)
 
 
 def dataset_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Return completions of a begun name of a collection, group or reference, else of a folder."""
+    """Return completions of the beginning of a collection's, group's or reference's name; of a folder if none
+    fits.
+    """
     if begun.startswith((".", "/", "~")):
         return [CompletionItem(begun, type="dir")]
     catalogue = datasets.catalogue
@@ -135,14 +137,14 @@ SPELLED: dict[str, dict[str, Any]] = {
 def options(
     path: str, names: str, into: str = "given", before: str = "", **exceptions: dict[str, Any]
 ) -> Callable[[F], F]:
-    """Return a decorator that adds an option to a command for each of these parameters.
+    """Return a decorator that adds an option to a command for each of these parameters of a function.
 
     path: the function or dataclass that declares them, such as "weir.api.comparisons.power".
-    names: names of its parameters or fields, in the order of the help.
-    into: name of the command's argument that receives the values, as `Given`.
+    names: names of its parameters or fields, separated by blanks, in the order of the help.
+    into: name of the command's argument that receives {parameter: value} of the options that were typed.
     before: text that begins each option's help.
-    exceptions: {parameter: arguments of `click.option`} that differ on the command line; `flags` are its
-        option names.
+    exceptions: {parameter: arguments of `click.option`} that differ on the command line; `flags` are its option
+        names.
     """
     settings = settings_of(path)
 
@@ -165,11 +167,20 @@ def options(
     return decorated  # type: ignore[return-value]  # of the same arguments but for `into`
 
 
+published_as_option = options(
+    "weir.api.results_folder.results_beside",
+    "published_as",
+    "names",
+    published_as={"metavar": "NAME=PUBLISHED"},
+)
+"""The option of commands that lay published scores beside one's own."""
+
+
 def _words(setting: Setting, parameters: set[str]) -> dict[str, Any]:
     def spelled(name: re.Match[str]) -> str:
         return "--" + name[1].replace("_", "-") if name[1] in parameters else name[1]
 
-    about = re.sub(r"`([^`]+)`", spelled, setting.about.partition("; in Python")[0])
+    about = re.sub(r"`([^`]+)`", spelled, setting.about.partition(". In Python")[0])
     about = about[:1].upper() + about[1:]
     kinds = set(re.findall(r"\w+", setting.type))
     words: dict[str, Any] = {"help": about, "required": setting.required}
@@ -186,8 +197,9 @@ def _words(setting: Setting, parameters: set[str]) -> dict[str, Any]:
 
 
 def forms(*names: str) -> Callable[[F], F]:
-    """Return a decorator that adds an option for each output format, such as --json; the command gets its
-    name as `form`."""
+    """Return a decorator that adds an option such as --json for each output format; the command receives its name
+    as `form`.
+    """
 
     def decorated(command: F) -> F:
         for name in reversed(names):
@@ -207,7 +219,7 @@ _FORMS = {
 
 
 def table_options(command: F) -> F:
-    """Return the command with options for all output formats (argument `form`), --long and --explain."""
+    """Add options for all output formats (argument `form`), --long and --explain to a command, and return it."""
     command = click.option("--explain", is_flag=True, help="Say how the intervals were made, as pages do.")(
         command
     )
@@ -217,7 +229,7 @@ def table_options(command: F) -> F:
 
 
 def refuse_beside(option: str, others: Mapping[str, bool]) -> None:
-    """Raise BadValue, naming `option`, if other options are used that it leaves without effect.
+    """Raise BadValue if other options are used that `option` leaves without effect.
 
     others: {option: True if it is used}.
     """
@@ -226,8 +238,11 @@ def refuse_beside(option: str, others: Mapping[str, bool]) -> None:
 
 
 def option_of(word: str, command: click.Command) -> str:
-    """Return the first option of a command that a stray word fits: -d for a folder or a collection's name, -s for a
-    system, -m for a measure, -o for a new path with a suffix or a final "/"; "" if none fits."""
+    """Return the first option of a command that fits a stray word; "" if none does.
+
+    -d fits a folder or a collection's name, -s a system, -m a measure, -o a new path with a suffix or a final
+    "/".
+    """
 
     def is_measure() -> bool:
         with suppress(WeirError):

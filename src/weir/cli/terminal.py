@@ -1,8 +1,7 @@
-"""Print the output of commands, with its width, colours, and control characters escaped.
+"""Print the output of commands.
 
-Everything that a command prints passes through this module. Control characters and marks that reorder text
-come from data and are escaped: in a terminal always, in a pipe or a file unless raw data is asked for. Files
-of runs and judgments are not escaped.
+Control characters and marks that reorder text are escaped: in a terminal always, in a pipe or file unless raw
+output is requested.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class _Shown(io.TextIOBase):
 
 @contextmanager
 def protected_output() -> Iterator[None]:
-    """Within the block, escape characters on standard output that cannot be printed or encoded."""
+    """Escape characters on standard output that cannot be printed or encoded, within the block."""
     before = sys.stdout, sys.stderr
     with Path(os.devnull).open("w", encoding="utf-8", newline="\n") as nobody:
         out, sys.stderr = before[0] or nobody, before[1] or nobody  # a stream that was closed is None
@@ -88,7 +87,7 @@ def protected_output() -> Iterator[None]:
 
 
 def outputs_are_read() -> bool:
-    """Return False if the other end of standard output or standard error is closed; always False on Windows."""
+    """Return False if the reader of standard output or standard error has closed it; always False on Windows."""
     if sys.platform == "win32":
         return False
     ends = select.poll()
@@ -105,7 +104,7 @@ def show_raw() -> None:
 
 
 def give_output_to_file() -> None:
-    """Reserve standard output for a file that is written there (`-o -`); tables then go to standard error."""
+    """Reserve standard output for a file (`-o -`): all other output then goes to standard error."""
     if isinstance(sys.stdout, _Shown):
         sys.stdout.of_file = True
 
@@ -138,8 +137,7 @@ def as_options(message: str, command: click.Command | None = None) -> str:
 
 
 def as_cell(text: str) -> str:
-    """Return a text as a value between tabs, with tabs and line ends replaced unless raw data was asked
-    for."""
+    """Return a text as a value between tabs, with tabs and line ends replaced unless raw output is requested."""
     out = sys.stdout
     return text if isinstance(out, _Shown) and out.raw else printable(text)
 
@@ -155,7 +153,7 @@ def _shows_colours() -> bool:
 
 
 def show(text: str, styled: bool = True) -> None:
-    """Print a text unless it is empty.
+    """Print a text on standard output, nothing for "".
 
     styled: keep its colours in a terminal.
     """
@@ -190,7 +188,8 @@ def present(
     details: bool = False,
     options: Mapping[str, object] | None = None,
 ) -> int:
-    """Print results, then their notes on standard error, and return the exit code.
+    """Print results, then their notes on standard error; return the exit code by their outcome, 2 if data was
+    left out.
 
     form: the output format, such as "json", by default text.
     details: print an explanation with each note.
@@ -202,7 +201,7 @@ def present(
 
 
 def tell(notes: Iterable[Note], left_out: Iterable[Note] = (), details: bool = False) -> int:
-    """Print notes, then notes on left-out data, on standard error; return 2 if data was left out, else 0.
+    """Print notes, then notes on data left out, on standard error; return 2 if data was left out, else 0.
 
     details: print an explanation with each note.
     """
@@ -227,7 +226,7 @@ def say(line: str) -> None:
 
 @contextmanager
 def warnings_shown() -> Iterator[list[str]]:
-    """Within the block, show warnings, and collect their texts in the yielded list."""
+    """Show warnings within the block, and append their texts to the yielded list."""
     shown, show_warning = list[str](), warnings.showwarning
 
     def keep(message: Warning | str, *place: Any, **more: Any) -> None:  # noqa: ANN401  as Python calls it

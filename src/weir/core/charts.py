@@ -1,6 +1,6 @@
 """Charts as values, and their SVG for a page, a notebook or a paper.
 
-A system has one colour and mark in all charts; the mark is filled if it is separable from the baseline.
+A system's mark is filled if it is separable from the baseline.
 """
 
 from __future__ import annotations
@@ -302,11 +302,7 @@ class Look:
         return INKS[name][self.dark]
 
     def stroke(self, name: str, width: float, dash: str = "") -> str:
-        """Return the SVG attributes of a line in a colour of INKS.
-
-        width: of the line, in pixels.
-        dash: lengths of dashes and gaps, as in SVG.
-        """
+        """Return the SVG attributes of a line `width` pixels wide in a colour of INKS; `dash` is as in SVG."""
         ink = f'class="weir-l-{name}"' if self.classes else f'stroke="{self.ink(name)}"'
         return f'{ink} stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
@@ -359,9 +355,8 @@ def svg(
     inter: bool = False,
     dark: bool = False,
 ) -> str:
-    """Return a chart as an SVG element whose description gives the numbers in words.
+    """Return a chart as an SVG element, `width` pixels wide, whose description gives the numbers in words.
 
-    width: in pixels.
     classes: paint by the classes of `css()` instead of by attributes.
     key: explain the marks below the chart.
     inter: the page has the font Inter, so that text widths are exact.
@@ -403,11 +398,8 @@ def _look(width: int, classes: bool, inter: bool) -> Look:
 
 
 def strips(chart: Chart, width: int) -> tuple[Chart, ...]:
-    """Return the parts into which a page may break a chart, in order, each with the same axis and headings.
-
-    Often this is the chart alone.
-    width: in pixels.
-    """
+    """Return the parts into which a page `width` pixels wide may break a chart, in order, with the same axis
+    and headings."""
     look = _look(width, True, True)
     match chart:
         case Intervals(panels=panels) if panels:
@@ -427,11 +419,8 @@ def strips(chart: Chart, width: int) -> tuple[Chart, ...]:
 
 
 def sheets(chart: Chart, width: int) -> tuple[Chart, ...]:
-    """Return a chart split into charts that each fit a sheet of paper with their key; `Points` is never
-    split.
-
-    width: in pixels.
-    """
+    """Return a chart split into charts, `width` pixels wide, that each fit a sheet of paper; `Points` is
+    never split."""
     look, inside = _look(width, False, False), width - 2 * MARGIN_PX
     most = SHEET_PX - 2 * MARGIN_PX - _key(chart, inside, look)[0]
     match chart:
@@ -570,11 +559,8 @@ def text_width(text: str, size: float) -> float:
 
 
 def cut(text: str, room: float = math.inf, size: float = 13) -> str:
-    """Return the text with its middle replaced by "…" if it exceeds `room` pixels or LONGEST_LABEL
-    characters.
-
-    size: of the font, in pixels.
-    """
+    """Return a text with its middle replaced by "…" if it exceeds `room` pixels, in a font of `size` pixels,
+    or LONGEST_LABEL."""
     characters = LONGEST_LABEL
     shown = text if len(text) <= characters else f"{text[: characters - 9]}…{text[-8:]}"
     while text_width(shown, size) > room and characters > 5:
@@ -588,10 +574,8 @@ def cut(text: str, room: float = math.inf, size: float = 13) -> str:
 
 
 def cuts(names: Iterable[str], room: float = math.inf, size: float = 13) -> dict[str, str]:
-    """Return {name: the name shortened to `room` pixels}; names that would look alike show where they differ.
-
-    size: of the font, in pixels.
-    """
+    """Return {name: the name shortened to `room` pixels} in a font of `size` pixels; similar names show where
+    they differ."""
     shown = {name: cut(name, room, size) for name in names}
     return shown | _apart(shown, room, size)
 
@@ -693,8 +677,7 @@ def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> 
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return evenly spaced round numbers from `low` to `high`: at least three, and no more than `most` if
-    possible.
+    """Return evenly spaced round numbers from `low` to `high`: at least three, and no more than `most` if possible.
 
     [low] for an empty range.
     """
@@ -719,10 +702,10 @@ def _tick_text(value: float, signed: bool, step: float) -> str:
 
 
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return three or more round numbers from `low` (above 0) to `high` for a logarithmic axis, if possible
-    at most `most`.
+    """Return three or more round numbers from `low` (above 0) to `high` for a logarithmic axis, at most
+    `most` if possible.
 
-    A range below a factor of four, or with fewer than three such numbers, gets even steps.
+    Even steps for a range below a factor of four, or with fewer than three such numbers.
     """
     if high < 4 * low:
         return ticks(low, high, most)

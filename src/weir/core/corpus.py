@@ -57,10 +57,9 @@ class Corpus:
     @named_arguments
     def of(documents: object) -> Corpus:
         """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., and any metadata}}, a frame
-        (pandas, polars, Arrow) or a list of dicts with such columns, or a Series of texts by identifier.
+        (pandas, polars, Arrow) or list of dicts with such columns, or a Series of texts by identifier.
 
-        {} gives NO_DOCUMENTS, for systems with documents of their own. Raises BadValue for another form and
-        for an invalid or repeated identifier.
+        {} gives NO_DOCUMENTS. Raises BadValue for another form and for an invalid or repeated identifier.
         """
         documents = _by_identifier(
             documents, "documents", "{identifier: text, or a dict with title and text}"
@@ -151,11 +150,10 @@ class Corpus:
         return _joined_all([(name, column.take(codes)) for name, column in self._columns(fields)], separator)
 
     def batches(self, fields: str, size: int, start: int = 0) -> Iterator[tuple[int, Strings]]:
-        """Yield (number of the first document, searchable texts) for consecutive blocks with about `size`
-        bytes of text.
+        """Yield (number of the first document, searchable texts) for consecutive blocks of about `size`
+        bytes, from document `start`.
 
         fields: see `view`.
-        start: number of the first document.
         """
         ends = self.text.lengths()
         ends.cumsum(out=ends)
@@ -218,11 +216,11 @@ class Queries:
     @staticmethod
     @named_arguments
     def of(queries: object) -> Queries:
-        """Return queries from {id: text}, {id: {"text": ..., and metadata}}, a frame or a list of dicts with
+        """Return queries from {id: text}, {id: {"text": ..., and metadata}}, a frame or list of dicts with
         such columns, or a Series of texts by identifier.
 
         Metadata are instruction, filter, candidates, excluded, unanswerable and group labels. Raises BadValue
-        for a wrong type of these, and for an invalid or repeated identifier.
+        for wrong types of these, and for an invalid or repeated identifier.
         """
         queries = _by_identifier(queries, "queries", "{identifier: text, or a dict with text}")
         if set(map(type, queries.values())) == {str}:
@@ -308,8 +306,7 @@ def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
 
 
 def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) -> Strings:
-    """Return the texts a[i] + separator + b[i], but b[i] alone where a[i] is empty; both have the same
-    length.
+    """Return the texts a[i] + separator + b[i], but b[i] alone where a[i] is empty; both have the same length.
 
     dangling: keep the separator where b[i] is empty.
     """

@@ -66,10 +66,8 @@ def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
 
 
 def refuse_strangers(qrels: Qrels, queries: Ids | None, docs: Ids | None, collection: str) -> None:
-    """Raise BadValue if no judged query is among `queries`, or no judged document among `docs`.
-
-    queries, docs: identifiers of the collection; None or empty if it has no such file, which is not checked.
-    """
+    """Raise BadValue if no judged query is among `queries`, or no judged document among `docs`; None is not
+    checked."""
     judged_docs = qrels.docs.take(np.unique(qrels.doc))
     kinds = {"query": "queries", "document": "documents"}
     for kind, known, judged, other_kind, other, judged_other in (
@@ -104,7 +102,7 @@ def _has_parts(name: str, docs: Ids) -> bool:
 
 
 def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
-    """Return notes on judgments and document rules that name missing documents; [] if there are none."""
+    """Return notes on judgments and document rules that name missing documents; [] if none."""
     found = dangling(qrels, docs)
     rules = [] if qrels.beside is None else _rule_notes("documents", qrels.beside.docs, docs, collection)
     return [*([] if found is None else [found.note(collection)]), *rules]
@@ -142,14 +140,13 @@ def _rule_notes(kind: str, named: Ids, known: Ids, collection: str) -> list[Note
 def other_texts_note(
     kind: str, given: Mapping[str, str], known: Callable[[str], str], labels: str, collection: str
 ) -> list[Note]:
-    """Return a note if texts given beside labels differ from the collection's texts of the same identifiers,
-    else [].
+    """Return [a note] if texts given beside labels differ from the collection's texts of the same
+    identifiers, else [].
 
     Case, blanks and invisible characters do not count; a document's passage equals the document.
     kind: "query" or "document".
     given: {identifier: text}.
     known: returns the collection's text of an identifier, "" if unknown.
-    labels: name of the labels, for the message.
     """
     compared, other = 0, list[str]()
     for name, text in given.items():

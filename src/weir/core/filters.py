@@ -188,8 +188,7 @@ def _exact(value: Scalar) -> bool:
 def cells(
     documents: Iterable[Mapping[str, tuple[list[Scalar], bool]]], name: str, kind: FieldKind
 ) -> tuple[Strings, Float64]:
-    """Return (texts, numbers float64) of one field, a row for each document; "" and NaN where a document
-    lacks it.
+    """Return (texts, numbers float64) of one field, a row for each document; "" and NaN where a document lacks it.
 
     All numbers are NaN unless `kind` is "number".
     """
@@ -536,7 +535,7 @@ class DocumentMasks:
     def of(filters: Sequence[str], documents: FieldSource) -> DocumentMasks:
         """Return the masks of documents that pass each query's filter; "" permits all.
 
-        Raises BadValue for an invalid filter, UnknownName for a field that no document has.
+        Raises BadValue for an invalid filter, UnknownName for an unknown field.
         """
         texts = [str(parse_filter(text)) if text else "" for text in filters]
         number = {text: at for at, text in enumerate(dict.fromkeys(filter(None, texts)))}

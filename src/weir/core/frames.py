@@ -96,8 +96,7 @@ def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and n
 
 
 def rebuilt(kind: type[T], values: object) -> T:
-    """Return a dataclass of type `kind` from the dict that `json_value` made of it; None becomes NaN in float
-    fields.
+    """Return a dataclass of type `kind` from the dict that `json_value` made of it; None becomes NaN in float fields.
 
     Raises BadValue for unknown or missing fields.
     """

@@ -1,4 +1,4 @@
-"""The forms in which users may pass the ranking or the judgments of a query."""
+"""The forms of one query's ranking or judgments that users may pass."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ Given: TypeAlias = Mapping[Any, Any]
 
 
 def scores_of_ranking(where: str, ranking: object) -> Given:
-    """Return {document: score} of one query's ranking, given as a mapping, documents in rank order,
-    (document, score) pairs or a Series.
+    """Return {document: score} of one query's ranking: a mapping, documents in rank order, (document, score)
+    pairs or a Series.
 
-    n documents without scores get n down to 1. Raises BadRanking for another type, such as a set, for
-    rankings of several queries, and for a repeated document.
-    where: the ranking's name in messages.
+    n documents without scores get n down to 1. Raises BadRanking for another type, rankings of several
+    queries and a repeated document; `where` names the ranking.
     """
     several = hasattr(ranking, "columns")
     if isinstance(ranking, Mapping) and not several:
@@ -72,10 +71,9 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
 
 
 def grades_of(where: str, judgments: object) -> Given:
-    """Return {document: grade} of one query's judgments, given in a form of `scores_of_ranking` or as a set.
+    """Return {document: grade} of one query's judgments: a form of `scores_of_ranking`, or a set; without grades 1.
 
-    Documents without grades get 1. Raises BadValue for other types and for a document with two grades.
-    where: the judgments' name in messages.
+    Raises BadValue for other types and for a document with two grades; `where` names the judgments.
     """
     if isinstance(judgments, Mapping):
         return judgments

@@ -1,4 +1,4 @@
-"""Judgments for each intent (subtopic) of a query, and the join of a run with them."""
+"""Judgments for each intent (subtopic) of a query."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ class IntentQrels:
     @staticmethod
     @named_arguments
     def of(judgments: Mapping[Any, Any]) -> IntentQrels:
-        """Return judgments from {query: {intent: {document: grade}}}, or with lists or sets of relevant
-        documents.
+        """Return judgments from {query: {intent: {document: grade}}}, or with lists or sets of relevant documents.
 
         Queries without judgments are left out. Raises BadValue for a grade that is not a finite number, and
         for a document with two grades for an intent.
@@ -71,8 +70,8 @@ class IntentQrels:
         grades: Sequence[float],
         bank: Mapping[tuple[str, str], float] | None = None,
     ) -> IntentQrels:
-        """Return judgments from lists with one entry for each judgment; queries and documents are numbered in
-        order of appearance.
+        """Return judgments from lists with an entry for each; queries and documents are numbered in order of
+        appearance.
 
         bank: {(query, intent): weight}, by default 1; may name intents without judged documents, which then
             count.
@@ -125,8 +124,7 @@ class IntentQrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> IntentQrels:
-        """Return the judgments in a nugget bank, or in a file of TREC's four columns with the intent in the
-        second.
+        """Return the judgments in a nugget bank, or in a file of TREC's four columns with the intent in the second.
 
         Raises FormatError for invalid content.
         """

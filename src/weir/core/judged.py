@@ -24,10 +24,9 @@ _TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each; of doubl
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
-    """A run joined with judgments: rank and grade of each judged document returned, and all grades in ideal
-    order.
+    """A run joined with judgments: rank and grade of each judged document returned, and all grades in ideal order.
 
-    Covers every judged query, answered or not. Unjudged documents are only counted, in `retrieved`.
+    Covers every judged query, answered or not; unjudged documents are only counted, in `retrieved`.
     """
 
     queries: Ids
@@ -180,11 +179,8 @@ class Judged:
         return self._count(self.ideal >= rel)
 
     def found(self, k: int | None = None, rel: float = 1) -> NDArray[np.bool_]:
-        """Return True for each returned judged document with grade `rel` or better and rank at most k,
-        bool[n].
-
-        k: None for any rank.
-        """
+        """Return True for each returned judged document of grade `rel` or better and rank at most k (None:
+        any), bool[n]."""
         hit = self.grade >= rel
         return hit if k is None else hit & (self.rank <= k)
 
@@ -198,10 +194,7 @@ class Judged:
         return int(np.count_nonzero(self.above_zero() == 0))
 
     def found_above_zero(self, k: int | None = None) -> NDArray[np.bool_]:
-        """Return True for each returned judged document with a grade above 0 and rank at most k, bool[n].
-
-        k: None for any rank.
-        """
+        """Return True for each returned judged document of a grade above 0 and rank at most k (None: any), bool[n]."""
         hit = self.grade > 0
         return hit if k is None else hit & (self.rank <= k)
 
@@ -224,29 +217,21 @@ class Judged:
         return judgments
 
     def per_query(self, query: Int32, rows: NDArray[np.bool_]) -> Int64:
-        """Return the number of rows marked True for each query, int64[Q].
-
-        query: query number of each row.
-        rows: True for each row that counts.
-        """
+        """Return the number of rows marked True for each query, int64[Q]; `query` is the query number of each row."""
         return np.bincount(query[rows], minlength=len(self))
 
     def total(self, query: Int32, weight: Float64) -> Float64:
-        """Return the sum of weights of each query's rows, float64[Q], added in row order as in trec_eval; 0
-        without rows.
+        """Return the sum of the rows' weights for each query, float64[Q], added in row order as in trec_eval;
+        0 without rows.
 
         query: query number of each row.
-        weight: weight of each row.
         """
         sums = np.bincount(query, weight, minlength=len(self))
         return sums.astype(np.float64, copy=False)
 
 
 def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:
-    """Return grades sorted by query, then descending.
-
-    query: query number of each row, ascending.
-    """
+    """Return grades sorted by query, then descending; `query`, ascending, is the query number of each."""
     if grade.dtype.kind == "f":
         return grade[np.lexsort((-grade, query))]
     above = query.astype(np.int64) << 16
@@ -262,11 +247,10 @@ OWN_DEPTH = 10
 def own_documents(
     data: Bytes, start: Int64, length: Int64, doc: Int32 | Int64, ptr: Int64, queries: Strings
 ) -> tuple[int, int]:
-    """Return (rankings whose first document bears their query's identifier, rankings with it in the top
-    OWN_DEPTH).
+    """Return (rankings whose first document bears their query's identifier, rankings with it in the top OWN_DEPTH).
 
     The second count leaves out identifiers that are plain numbers.
-    data, start, length: document i has the identifier data[start[i] : start[i] + length[i]], in UTF-8.
+    data, start, length: document i has the identifier data[start[i] : start[i] + length[i]].
     doc: int[n]: documents of all rankings in rank order; -1 without an identifier.
     ptr: int64[queries + 1]: offsets of the rankings in `doc`.
     """
@@ -402,7 +386,7 @@ class JudgedIntents:
         """Return (intent, rank) of each relevant document in the top k (None: of all), int32[n] each, by
         intent then rank.
 
-        Intents are numbered over all queries; a document appears once for each intent that it is relevant to.
+        Intents are numbered over all queries; a document appears once for each of its intents.
         """
         rows = self.qrels.numbered.ptr[self.joined.query] + self.joined.grade
         rank = np.zeros(len(self.qrels.numbered.doc), np.int32)
@@ -410,8 +394,7 @@ class JudgedIntents:
         return self._spread(rank, k, rel)
 
     def ideal(self, k: int | None, rel: float, alpha: float) -> tuple[Int32, Int32]:
-        """Return (intent, rank) of each relevant document in the greedy ideal ranking of ndeval, as `found`
-        does.
+        """Return (intent, rank) of each relevant document in the greedy ideal ranking of ndeval, as `found` does.
 
         Each ranked document of an intent multiplies the gain of the next by 1 - alpha; equal gains go to the
         larger identifier.

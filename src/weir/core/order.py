@@ -1,7 +1,4 @@
-"""The order of results: score descending, then document id descending, as in trec_eval.
-
-No other module sorts results; kernels follow this order and are tested against it.
-"""
+"""The order of results: score descending, then document id descending, as in trec_eval; kernels follow it."""
 
 from __future__ import annotations
 
@@ -31,8 +28,7 @@ DRAW_SEED = 20_231_128
 
 
 def compared(score: Float64, ties: Ties = "trec") -> Float64:
-    """Return scores as a tie rule compares them, float64[n]: rounded to 32-bit floats for "trec9", as in
-    trec_eval 9.
+    """Return scores as a tie rule compares them, float64[n]: rounded to 32-bit floats for "trec9", as in trec_eval 9.
 
     Raises BadValue for an unknown rule.
     """
@@ -105,8 +101,7 @@ def is_ordered(query: NDArray[np.integer], score: Float64) -> bool:
 
 
 def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
-    """Return the k documents of highest score above 0, int32[at most k], best first; ties by ascending tie
-    rank.
+    """Return the k documents of highest score above 0, int32[at most k], best first; ties by ascending tie rank.
 
     score, tie_rank: one value for each document.
     """
@@ -121,8 +116,7 @@ def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
 def drawn_keys(
     queries: Strings, documents: Strings, query: NDArray[np.integer], doc: NDArray[np.integer]
 ) -> NDArray[np.uint64]:
-    """Return a pseudo-random sort key for each (query, document) row, uint64[n]: a hash of both and
-    DRAW_SEED.
+    """Return a pseudo-random sort key for each (query, document) row, uint64[n]: a hash of both and DRAW_SEED.
 
     query, doc: positions in `queries` and `documents` of each row.
     """
@@ -141,11 +135,9 @@ def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
-    """Return (first row, end row) of each group of two or more adjacent rows with equal scores, int64[groups]
-    each.
+    """Return (first row, end row) of each group of two or more adjacent rows with equal scores, int64[groups] each.
 
     ptr: int64[Q + 1], row offsets of the queries.
-    score: in result order.
     """
     same = np.zeros(len(score) + 2, np.bool_)  # same[i + 1]: row i ties with the row before it
     if len(score) > 1:
@@ -190,10 +182,8 @@ def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
     """Return (k, number of rankings of length k that end within a tie), with k the greatest length.
 
-    (0, 0) if no ranking ends within a tie, or if fewer than two, or than half of the nonempty rankings, have
-    length k.
-    length: number of documents of each ranking.
-    tied_end: True for each ranking that ends within a tie.
+    (0, 0) if none does, or if fewer than two, or than half of the nonempty rankings, have length k.
+    length, tied_end: documents of each ranking, True if it ends within a tie.
     """
     if not tied_end.any():
         return 0, 0
@@ -210,10 +200,8 @@ def ranks(ptr: Int64) -> Int64:
 
 
 def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
-    """Return (row, its group) for rows whose scores tie as 32-bit floats but differ as doubles, int64 each.
-
-    Both are often empty. Rows must be in order "trec".
-    """
+    """Return (row, its group) for rows, in order "trec", whose scores tie as 32-bit floats but differ as
+    doubles, int64 each."""
     with np.errstate(over="ignore"):
         single = score.astype(np.float32)
     neighbours = single[1:] == single[:-1]
@@ -229,8 +217,7 @@ def float_ranks(ptr: Int64, close: tuple[Int64, Int64], documents: Strings) -> I
     """Return the rank of each row in order "trec9", int32[n]; None if no rank differs from order "trec".
 
     ptr: row offsets of the queries in order "trec".
-    close: from `close_as_floats`.
-    documents: identifiers of the rows in `close`.
+    close: from `close_as_floats`; `documents` are the identifiers of its rows.
     """
     row, group = close
     place = np.empty(len(row), np.int64)

@@ -68,7 +68,7 @@ class Origin:
 def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
     """Return the reasons why two scores must not be compared, as phrases after "they are"; [] if they may be.
 
-    paired: True if values are compared query by query, so that only shared queries need equal judgments.
+    paired: True if values are compared by query, so that only shared queries need equal judgments.
     """
     if first.judgments is not None and first.judgments == second.judgments:
         return []
@@ -95,8 +95,7 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return a sentence for each part, such as a measure, that different algorithms computed; [] if there is
-    none.
+    """Return a sentence for each part, such as a measure, that different algorithms computed; [] if none.
 
     made: {name of the scores: {part: number of its algorithm}}.
     """

@@ -141,7 +141,7 @@ class Qrels:
         """Return judgments from {query: {document: grade}}, the form of pytrec_eval, ranx and BEIR.
 
         A query may also have a list or set of relevant documents (grade 1), (document, grade) pairs or a
-        pandas Series. Queries without judgments are left out, as in trec_eval.
+        pandas Series. Queries without judgments are left out.
 
         Raises BadValue for another form, a grade that is not a finite number, and a document with two grades.
         """
@@ -180,8 +180,8 @@ class Qrels:
         grade: NDArray[np.integer | np.floating],
         origin: Origins | None = None,
     ) -> Qrels:
-        """Return judgments from columns with a query number, document number and grade for each judgment, in
-        any order.
+        """Return judgments from columns, in any order, with a query number, document number and grade for
+        each judgment.
 
         Raises BadValue for a pair judged twice and for a grade that is not finite or beyond ±16384.
         """
@@ -370,11 +370,10 @@ def shown_number(value: object) -> str:
 
 @checked
 def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
-    """Return all judgments of `base`, and of `other` for pairs that `base` does not judge, with their
-    origins.
+    """Return all judgments of `base`, and of `other` for pairs that `base` does not judge, with their origins.
 
-    `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects. Rules of documents are
-    from `base`.
+    `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects; document rules are from
+    `base`.
     """
     queries, of_query = _joined(base.queries, other.queries, np.arange(len(other.queries)))
     docs, of_doc = _joined(base.docs, other.docs, np.unique(other.doc))

@@ -42,7 +42,7 @@ class QueryWeights:
         return QueryWeights(Ids.of(str(query) for query in weights), np.array(numbers, np.float64))
 
     def of_queries(self, queries: Ids) -> Float64:
-        """Return the weight of each of these queries, float64[n]; raises BadValue for a query without a weight."""
+        """Return the weight of each of these queries, float64[n]; raises BadValue for one without."""
         codes = self.queries.codes(queries.strings)
         if (codes < 0).any():
             missing = queries[int(np.flatnonzero(codes < 0)[0])]
@@ -78,12 +78,10 @@ class QueryGroups:
 
     @staticmethod
     def by_identifier(queries: Ids, rule: str) -> QueryGroups:
-        """Return groups of queries by the part of their identifier before a separator.
+        """Return groups of queries by the part of their identifier before a separator; none without such a part.
 
         rule: "prefix:" (first occurrence) or "stem:" (last), followed by the separator, such as "prefix:_".
-
-        Queries without text before the separator have no group. Raises BadValue for another rule, and if no
-        query has a group.
+        Raises BadValue for another rule, and if no query has a group.
         """
         kind, _, sign = rule.partition(":")
         if not (sign and rule.startswith(RULES)):

@@ -191,8 +191,7 @@ def counts_of_block(
 
     If no score rises, ranks are read only in a file's first HEAD_ROWS.
     cuts, score: see `order_counts`.
-    ranks: function that returns the ranks of the block's first n rows; called only if ranks can change the
-        counts.
+    ranks: returns the ranks of the block's first n rows; called only if ranks can change the counts.
     before: sum of the earlier blocks' counts; None for the first block.
     """
     rises = score[1:] > score[:-1]
@@ -212,8 +211,8 @@ def counts_of_block(
 
 
 def counts_of_scores(rankings: Iterable[Iterable[float]]) -> OrderCounts:
-    """Return counts of how often the order of rankings, lists of scores, agrees with the scores; empty
-    rankings do not count."""
+    """Return counts of how often the order of rankings, lists of scores, agrees with the scores; empty ones
+    do not count."""
     rows = [row for row in map(list, rankings) if row]
     cuts = np.cumsum([0, *map(len, rows)])
     return order_counts(cuts, np.array(list(chain.from_iterable(rows)), np.float64))

@@ -43,8 +43,7 @@ def like_grades(names: Strings) -> bool:
 
 
 def grades_as_documents(docs: Strings, grades: Sequence[str]) -> str:
-    """Return a phrase on the values found if columns of documents and grades are exchanged; "" if they are
-    not.
+    """Return a phrase on the values found if columns of documents and grades are exchanged; "" if they are not.
 
     docs, grades: the cells of both columns in judgments.
     """
@@ -113,10 +112,10 @@ def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
         return ""
     if deep and same <= _TIED:
         return f"{'nearly ' * bool(same)}all grades of each query differ"
-    many = len(levels) > max(GRADES.stop, min(_LEVELS, len(grade) // 4))  # counts of clicks may be as many
-    return f"grades have {len(levels):,} different values" * (
-        fractional and many and (deeper or same <= _TIED_SCORES)
-    )
+    many = len(levels) > max(GRADES.stop, min(_LEVELS, len(grade) // 4))
+    if fractional and many and (deeper or same <= _TIED_SCORES):  # counts of clicks are whole
+        return f"grades have {len(levels):,} different values"
+    return ""
 
 
 def refuse_exchanged_files(judged: Judged, run: Callable[[], Run], where: str = "") -> None:
@@ -141,7 +140,7 @@ def refuse_exchanged_files(judged: Judged, run: Callable[[], Run], where: str = 
         warn_of_ranking(f"{where}every score is its document's grade, as if these were the judgments")
 
 
-def _on_a_scale(levels: NDArray[np.floating]) -> bool:
+def _on_a_scale(levels: NDArray[np.integer | np.floating]) -> bool:
     # Whether these may be means of several raters, also rounded, on a scale within -2 to 10.
     within = levels[0] >= -2 and levels[-1] <= 10
     return within and any(bool((np.abs(levels - np.rint(levels * n) / n) <= 0.005).all()) for n in _RATERS)

@@ -41,10 +41,7 @@ WRITE_RUN: Hook[[Run, str | os.PathLike[str]], None] = Hook("writing a run")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """Rankings of a system, one for each query, read-only.
-
-    Each is without duplicates, by descending score, then descending document id.
-    """
+    """Rankings of a system, one for each query, without duplicates, by descending score, then document id."""
 
     queries: Ids
     """All queries asked; a ranking may be empty."""
@@ -101,8 +98,7 @@ class Run:
         score: Float64,
         named: Named | None = None,
     ) -> Run:
-        """Return a run from columns with a query number, document number and score for each row, in any
-        order.
+        """Return a run from columns, in any order, with a query number, document number and score for each row.
 
         Raises BadRanking for a repeated document or a score that is not finite.
         """
@@ -129,7 +125,7 @@ class Run:
         ties: "trec", or "trec9" to compare scores as 32-bit floats.
 
         Raises FormatError for an invalid line, BadValue for a folder of several systems, BadRanking for a
-        repeated document in a ranking.
+        repeated document.
         """
         return READ_RUN(path, ties)
 
@@ -220,10 +216,9 @@ class Run:
     def collapsed(self, parents: Mapping[str, str] | str) -> Run:
         """Return the run of whole documents, each at the rank and score of its best passage.
 
-        parents: {passage: document}, or the separator before the passage number, as in "d1#3"; an identifier
-            without it is its own document.
+        parents: {passage: document}, or the separator before the passage number, as in "d1#3".
 
-        Raises BadValue for a passage without a document, a separator that no identifier has, and if document
+        Raises BadValue for a passage without a document, a separator that no identifier has, and if
         identifiers were not read.
         """
         self.refuse_nameless()
@@ -243,10 +238,9 @@ class Run:
         return Run.from_columns(self.queries, documents, *columns, Named(self.name, self.ties))
 
     def by_identifier(self, queries: Queries) -> Run:
-        """Return the run with query identifiers where it names queries by their texts, and issue a
-        RankingWarning.
+        """Return the run with query identifiers in place of query texts, and issue a RankingWarning.
 
-        Returns the run unchanged if it has an identifier of `queries`, or if texts are unknown or ambiguous.
+        Unchanged if it has an identifier of `queries`, or if texts are unknown or ambiguous.
         """
         if not len(self.queries) or (queries.ids.codes(self.queries.strings) >= 0).any():
             return self
@@ -260,8 +254,7 @@ class Run:
         return replace(self, queries=Ids.of(names))
 
     def allowed(self, queries: Queries) -> Run:
-        """Return the run with only the documents that the candidates, exclusions and filters of `queries`
-        allow.
+        """Return the run with only the documents that the candidates, exclusions and filters of `queries` allow.
 
         Rankings of other queries stay. Raises BadValue for filters not yet evaluated on documents.
         """
@@ -276,25 +269,22 @@ class Run:
         return run if fitting is None else run.permitted(fitting.take(code))
 
     def without(self, excluded: DocumentLists) -> Run:
-        """Return the run without the documents listed for each query.
+        """Return the run without the documents listed for each of its queries.
 
-        excluded: a list for each of the run's queries.
         Raises BadValue if document identifiers were not read.
         """
         return self._keep(~self._listed(excluded))
 
     def among(self, candidates: DocumentLists) -> Run:
-        """Return the run with only the documents listed for each query; an empty list allows all.
+        """Return the run with only the documents listed for each of its queries; an empty list allows all.
 
-        candidates: a list for each of the run's queries.
         Raises BadValue if document identifiers were not read.
         """
         return self._keep(self._listed(candidates) | (candidates.lengths() == 0)[self.query_of_row()])
 
     def permitted(self, masks: DocumentMasks) -> Run:
-        """Return the run with only the documents that the mask of each query permits.
+        """Return the run with only the documents that the masks of its queries permit.
 
-        masks: one for each of the run's queries.
         Raises BadValue if document identifiers were not read.
         """
         self.refuse_nameless()

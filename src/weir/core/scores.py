@@ -206,7 +206,7 @@ GEOMETRIC: Hook[[str], bool] = Hook("measures with geometric means")
 
 
 def known_mean(values: Float64) -> float:
-    """Return the mean of the values that are not NaN; NaN if there are none."""
+    """Return the mean of the values that are not NaN; NaN if none."""
     known = values[~np.isnan(values)]
     return math.fsum(known.tolist()) / len(known) if len(known) else math.nan
 
@@ -215,8 +215,7 @@ def known_mean(values: Float64) -> float:
 class Scores:
     """Values of measures by query, not rounded; prints as a table of means with their intervals.
 
-    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives a measure's values by query; iteration yields names of
-    measures.
+    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives a measure's values; iteration yields names of measures.
     """
 
     measures: tuple[str, ...]
@@ -277,7 +276,6 @@ class Scores:
         return SCORE_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on unanswered and unjudged queries, ties and conventions, as `weir eval` prints them."""
         return SCORE_NOTES(self)
 
     def plot(self) -> Plot:
@@ -287,13 +285,11 @@ class Scores:
     @staticmethod
     @checked
     def from_dict(values: Mapping[str, Mapping[str, float]]) -> Scores:
-        """Return scores from {measure: {query: value}}; NaN means undefined.
+        """Return scores from {measure: {query: value}}; NaN means undefined, values of geometric measures are
+        logarithms.
 
-        Values of geometric measures, such as gmAP, are logarithms, as from `to_dict`. Names of measures are
-        not checked.
-
-        Raises BadValue for no values, measures of different queries, and a geometric measure with a value
-        above 0 and none below.
+        Names of measures are not checked. Raises BadValue for no values, measures of different queries, and a
+        geometric measure with a value above 0 and none below.
         """
         first = next(iter(values.values()), {})
         if not first:
@@ -359,8 +355,8 @@ class Scores:
     def by(self, groups: object) -> GroupedScores:
         """Return the scores of each group of queries, with macro and micro means; prints as a table.
 
-        groups: "prefix:_" or "stem:-" on identifiers, {query: label}, weir.stats.QueryGroups, or the path of
-            a file of queries and labels.
+        groups: "prefix:_" or "stem:-" on identifiers, {query: label}, weir.stats.QueryGroups, or a file of
+            queries and labels.
 
         Raises BadValue if no query has a group, FormatError for an invalid file.
         """
@@ -401,10 +397,10 @@ class Scores:
         return dict(zip(self.measures, self.mean_values().tolist(), strict=True))
 
     def mean_values(self) -> Float64:
-        """Return the mean of each measure over the queries for which it is defined, float64[M]; NaN if there
-        are none.
+        """Return the mean of each measure over the queries for which it is defined, geometric for geometric
+        measures, float64[M].
 
-        Means of geometric measures are geometric.
+        NaN if none.
         """
         return self._means(self.values)
 
@@ -425,10 +421,8 @@ class Scores:
         return counts
 
     def movable(self) -> Int64:
-        """Return the number of queries whose value depends on the order of ties, for each measure, int64[M].
-
-        0 if that was not computed.
-        """
+        """Return the number of queries whose value depends on the order of ties, int64[M]; 0 if that was not
+        computed."""
         if self.low is None or self.high is None:
             return np.zeros(len(self.measures), np.int64)
         changes = (self.low != self.high) & ~np.isnan(self.values)  # NaN differs from itself: it is not known
@@ -460,10 +454,8 @@ class Scores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedScores(Mapping[str, Scores]):
-    """Scores of groups of queries, as a mapping by label.
-
-    Prints as a table of groups, their macro mean (equal weights) and the mean over all queries.
-    """
+    """Scores of groups of queries, as a mapping by label; prints as a table with macro mean (equal weights)
+    and overall mean."""
 
     name: str
     whole: Scores
@@ -497,7 +489,6 @@ class GroupedScores(Mapping[str, Scores]):
         return GROUP_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on groups that are too small and on queries without a group."""
         return GROUP_NOTES(self)
 
     def plot(self) -> Plot:
@@ -520,7 +511,7 @@ class GroupedScores(Mapping[str, Scores]):
         return self.whole.means()
 
     def macro(self) -> dict[str, float]:
-        """Return {measure: mean of the defined group means}; NaN if there are none."""
+        """Return {measure: mean of the defined group means}; NaN if none."""
         means = np.array([part.mean_values() for part in self.parts.values()])
         defined = [column[~np.isnan(column)] for column in means.T]
         return {
@@ -585,7 +576,6 @@ class SystemScores:
         return frames.columns_of(lines)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes on the rankings and on the scores of each collection, each once."""
         several = len(self.datasets) > 1
         notes = [
             note.about(name) if several else note

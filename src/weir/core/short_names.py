@@ -16,13 +16,11 @@ _LONGEST = 1000  # characters of a name that is looked into
 
 
 def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return a short label for each system, distinct for distinct names: `dense("minilm", dtype="bf16")`
-    gives minilm.
+    """Return a distinct short label for each system: `dense("minilm", dtype="bf16")` gives minilm.
 
-    Settings are dropped, and the function around a model's name. Equal labels get back the settings that
-    differ, then the function, then the full name. A name that is no expression stays as it is.
-    chosen: {name: label} of systems with a fixed label, which must differ from each other and from other
-        names.
+    Settings are dropped, and the function around a model's name; equal labels get back the settings that
+    differ, then the function, then the full name. Names that are no expressions stay.
+    chosen: {name: label} of systems with a fixed label.
     """
     chosen = chosen or {}
     trees = [None if name in chosen else _tree(name) for name in names]
@@ -64,10 +62,9 @@ def look_alike_notes(names: Iterable[str]) -> list[str]:
 
 
 def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
-    """Return the names of the systems that a text means; empty if none matches.
+    """Return the systems that a text means, as name, else title, short name, or path of rankings without its
+    first folders.
 
-    The text is compared with names, then titles, then short names, then paths of stored rankings, whose first
-    folders may be missing ("BM25.trec.gz"). The first kind that matches decides.
     titles: {name: title}.
     """
     names, parts = tuple(titles), PurePath(text).parts

@@ -181,10 +181,9 @@ class Table:
         return len(_blocks(least, self.keys, room))
 
     def csv(self) -> str:
-        """Return the table as CSV: the header, then each cell's unrounded number, else its text, without
-        marks.
+        """Return the table as CSV: the header, then each cell's unrounded number, else its text, without marks.
 
-        Missing numbers are empty; text that a spreadsheet would run as a formula gets an apostrophe first.
+        Missing numbers are empty; text like a formula gets an apostrophe first.
         """
         lines = [
             [c.value if c.value is not None else _number(c.text) if i in self.numbers else c.text
@@ -310,7 +309,7 @@ def table_of(
 def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) -> Table:
     """Return a table of the first ten rows of these columns, with long texts cut, below `title`.
 
-    count: the number of all rows; a sentence below the table says how many are not shown.
+    count: the number of all rows, by which a sentence says how many are not shown.
     """
     rows = list(zip(*(column[:FIRST] for column in columns.values()), strict=True))
     lines = [
@@ -358,12 +357,10 @@ def tables_as_text(
 ) -> str:
     """Return tables as one text, below each other.
 
-    form: "text", "markdown", "latex", "csv" or "html" (a whole page).
+    form: "text", "markdown", "latex", "csv" or "html" (a whole page); raises UnknownName for another.
     width, colour: of the terminal; used in "text" only.
     title: of the HTML page.
     notes: printed below in "text", as comments in "latex", nowhere else.
-
-    Raises UnknownName for another form.
     """
     match form:
         case "text":
@@ -583,7 +580,7 @@ def columns(
 
     right, tail: the last `right` columns before the last `tail` are right-aligned.
     width: of the terminal; None for no limit.
-    Too wide cells are wrapped. Columns that do not fit go to further tables below, each with the first `keys`
+    Wide cells are wrapped; columns that do not fit go to further tables below, each with the first `keys`
     columns.
     """
     plain, natural = _printable_cells(lines)

@@ -1,4 +1,4 @@
-"""Run grids of datasets x systems x measures, which continue where they stopped, and read their results."""
+"""Run grids of datasets x systems x measures, and read their results."""
 
 from weir.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Compare benchmark collections with one's own, and rank systems with weights by that similarity."""
+"""Weight benchmark collections by similarity to one's own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ENOUGH_SCORES = 0.5
 
 @dataclass(frozen=True)
 class Likeness:
-    """A benchmark collection and its similarity to one's own."""
+    """A benchmark collection, its similarity to one's own, and its weight."""
 
     collection: str
     task: str
@@ -52,7 +52,7 @@ class Likeness:
 
 @dataclass(frozen=True)
 class AlignedSystem:
-    """A system's mean over the compared collections, plain and weighted by their similarity."""
+    """A system's mean over collections, plain and weighted by their similarity to one's own."""
 
     system: str
     mean: float
@@ -71,7 +71,7 @@ class AlignedSystem:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Benchmark collections by similarity to one's own, and systems by their weighted means on them."""
+    """Benchmark collections by similarity to one's own, and systems by means weighted with it."""
 
     collection: str
     measure: str
@@ -140,13 +140,12 @@ def align(
     """Return the similarity of benchmark collections to one's own, and systems' means weighted by it.
 
     mine: one's own collection, by name or path.
-    others: collections whose texts are read, so that words are compared too; by default all of the catalogue
-        with published lengths and scores, compared only by length and task.
-    task: the task of `mine`, in the catalogue's words.
+    others: collections compared also by their words; by default the catalogue's with published lengths and
+        scores, by length and task only.
+    task: the task of `mine`, as the catalogue names it.
     results: a results folder, whose systems are ranked among the published ones.
 
-    Raises BadValue for an unknown task, for fewer than three collections, and if no system has scores on all
-    of them, and the WeirErrors of reading.
+    Raises BadValue for an unknown task, fewer than three collections, and no system with scores on all.
     """
     tasks = sorted({entry.task for entry in catalogue.entries()})
     if task is not None and task not in tasks:
@@ -182,10 +181,10 @@ def align(
 
 
 def aligned(scores: Mapping[tuple[str, bool], Float64], weights: Float64) -> tuple[AlignedSystem, ...]:
-    """Return the systems, best weighted mean first, each with a 95% bootstrap interval over the collections.
+    """Return the systems, best weighted mean first, with 95% bootstrap intervals over the collections.
 
     scores: {(system, True for one's own): float64[collections]}.
-    weights: of the collections, which sum to 1.
+    weights: of the collections, summing to 1.
     """
     # A resample draws as many collections with replacement and normalises their weights again.
     rng = np.random.default_rng(SEED)

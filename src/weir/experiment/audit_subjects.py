@@ -1,4 +1,4 @@
-"""Load the arguments of `weir audit`: collections, results folders, or judgments with run files."""
+"""Load the targets of `weir audit`."""
 
 from __future__ import annotations
 
@@ -55,15 +55,14 @@ def subjects_of(
     training: Sequence[str | Path] = (),
     encoder: str | None = None,
 ) -> list[Subject]:
-    """Return the subjects of an audit, from a results folder, judgments with run files, or collections.
+    """Load what `weir audit` checks: a results folder, judgments with run files, or collections.
 
-    collections: the collection of run files, or the present places of a results folder's, as NAME=PATH or
-        PATH. A recorded collection that is not on this machine is left out with a RankingWarning.
-    training: collections whose judged queries systems may have been trained on.
-    encoder: a model as `dense` takes it, to embed queries and to find where documents are truncated.
+    collections: the collection of run files, or present places of a results folder's, as NAME=PATH or PATH. A
+        missing one is left out with a RankingWarning.
+    training: collections that systems may have been trained on.
+    encoder: a model, to embed queries and find where documents are truncated.
 
-    Raises BadValue for no targets, for targets that are not paths or names, and for several collections of
-    run files, and the WeirErrors of reading.
+    Raises BadValue for no targets, other values, and several collections of run files.
     """
     if not targets:
         raise BadValue("nothing to audit; name a collection, a results folder, or judgments and run files")
@@ -101,7 +100,7 @@ def subjects_of(
 
 
 def titled(subject: Subject) -> Subject:
-    """Return a subject with systems renamed as tables show them: `run("runs/bm25.trec")` is bm25."""
+    """Return a subject whose systems have short names: bm25 for `run("runs/bm25.trec")`."""
     titles = run_titles(list(subject.runs))
     runs = {titles[name]: run for name, run in subject.runs.items()}
     unscored = {titles[name]: counts for name, counts in subject.unscored.items()}
@@ -175,7 +174,7 @@ def _fused_by_ranks(cell: ResultCell) -> bool:
 
 
 def subject_of_cells(dataset: Dataset, cells: Sequence[ResultCell]) -> Subject:
-    """Return a subject of an audit: a collection with the rankings of results, by system name."""
+    """Return a collection with the rankings of results, by system, as the subject of an audit."""
     subject = _of_dataset(dataset, {cell.called: read_run(cell.run) for cell in cells})
     dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
     unscored = {cell.called: unscored_candidates(cell) for cell in cells}

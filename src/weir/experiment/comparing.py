@@ -88,15 +88,14 @@ def compare_cells(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return comparisons of systems on each dataset and, if there are several, across datasets.
+    """Compare systems on each dataset and, if there are several, across datasets.
 
-    cells: finished results, each of a system on a dataset, or their `scores_of_cells`.
-    measures: by default all of the results that have a direction.
+    cells: finished results, or their `scores_of_cells`.
+    measures: by default all with a better direction.
 
-    Leaves out a dataset with one system, and a system without the measure (see `lacking_notes`). Across
-    datasets only systems that all have are compared; a complete group, such as cqadupstack, counts as one
-    dataset beside others, and a dataset of one query counts only there. Raises BadValue if no dataset has two
-    systems and two queries, UnknownName for a measure that no result has.
+    Datasets with one system and systems without the measure are left out. Across datasets only systems that all
+    have are compared; a complete group counts as one dataset beside others, a dataset of one query counts only
+    there. Raises BadValue if no dataset has two systems and two queries, UnknownName for an unscored measure.
     """
     grid = cells if isinstance(cells, Mapping) else scores_of_cells(cells)
     comparisons = compare_grid(grid, measures, baseline, method)
@@ -106,8 +105,7 @@ def compare_cells(
 
 
 def scores_of_cells(cells: Iterable[ResultCell]) -> dict[tuple[str, str], Scores]:
-    """Return {(dataset, label of the system): scores} of finished results; raises StoreError if a file
-    changed."""
+    """Return {(dataset, system's label): scores} of results; raises StoreError if a file changed."""
     scores, queries = dict[tuple[str, str], Scores](), dict[str, Ids]()
     for cell in cells:
         found = cell.values()
@@ -123,10 +121,10 @@ def compare_grid(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return the comparisons of `compare_cells` from {(dataset, system): scores}; [] if each dataset has a
-    single query.
+    """Return the comparisons of `compare_cells` from {(dataset, system): scores}; [] if the only dataset has one
+    query.
 
-    Raises BadValue if no dataset has two systems, UnknownName for a measure that none has.
+    Raises BadValue if no dataset has two systems, UnknownName for an unscored measure.
     """
     comparisons = []
     for tables in _tables_of_measures(cells, measures, baseline):
@@ -143,7 +141,7 @@ def compared_tables(
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
 ) -> Iterator[ScoreTable]:
-    """Yield the table of each comparison that `compare_grid` returns, in its order; steps raise as it."""
+    """Yield the score table of each comparison of `compare_grid`, in order; raises as it."""
     for tables in _tables_of_measures(cells, measures, baseline):
         yield from (t for t in tables if t.comparable)
         units = units_across(tables)
@@ -185,14 +183,13 @@ def compare_cells_by_group(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> tuple[list[Comparison], list[str]]:
-    """Return (comparisons by the macro mean over groups of queries and on each group, sentences on datasets
-    left out).
+    """Return (comparisons by the macro mean over groups of queries and on each group, sentences on datasets left
+    out).
 
-    cells: finished results, each of a system on a dataset.
-    groups: function that returns the groups of a result's queries.
+    groups: returns the groups of a result's queries.
 
-    A dataset without a group of two queries is left out. Raises BadValue without two systems on a dataset or
-    if no group has two queries, UnknownName for a measure that no result has.
+    Datasets without a group of two queries are left out. Raises BadValue if nothing can be compared, UnknownName
+    for an unscored measure.
     """
     comparisons, ungrouped = list[Comparison](), dict[str, None]()
     for measure in measures_wanted(scored_measures(cells), measures):
@@ -213,8 +210,9 @@ def compare_cells_by_group(
 
 
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
-    """Return the comparisons from which tables take letters of inseparable systems; [] for more than
-    MOST_COMPARED differences."""
+    """Return the comparisons that decide which systems share a letter in tables; [] above MOST_COMPARED
+    differences.
+    """
     systems = [dataset for dataset, _ in cells]
     cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
     return compare_grid(cells) if len(set(systems)) < len(systems) and cost <= MOST_COMPARED else []
@@ -223,8 +221,9 @@ def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
 def lacking_notes(
     cells: Sequence[ResultCell], measures: Iterable[Measure | str] = (), baseline: str | None = None
 ) -> list[str]:
-    """Return a sentence on each measure, dataset or system that a comparison leaves out; raises
-    UnknownName for a measure that no result has."""
+    """Return sentences on measures, datasets and systems that `compare_cells` leaves out; raises UnknownName for
+    an unscored measure.
+    """
     sentences, by_dataset = [], _by_dataset(cells)
     for measure in measures_wanted(scored_measures(cells), measures):
         lacking = [f"{cell.called} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
@@ -256,7 +255,7 @@ def lacking_notes(
 
 
 def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
-    """Return measures x pairs of systems x queries of a comparison."""
+    """Return the work of a comparison: measures x pairs of systems x queries."""
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
     return len(measures_wanted(scored_measures(cells), measures)) * sum(
@@ -272,8 +271,9 @@ def _by_dataset(cells: Sequence[ResultCell]) -> dict[str, dict[str, ResultCell]]
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
-    """Return the names of the measures, by default those in `measured` with a direction; raises
-    UnknownName for one not in `measured`."""
+    """Return the names of `measures`, by default those in `measured` with a better direction; raises UnknownName
+    for one not there.
+    """
     available = list(dict.fromkeys(measured))
     if not (chosen := tuple(measures)):
         return judged_by_default(available)
@@ -285,10 +285,9 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 
 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
-    """Return {unit: score tables of its datasets} for a comparison across datasets; {} if fewer than two
-    systems are in all tables.
+    """Return {unit: score tables of its datasets} to compare across datasets (`unit_names`).
 
-    Units are as in `unit_names`. Tables hold only systems that all datasets have.
+    Tables hold the systems that all datasets have; {} for fewer than two.
     """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
     unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
@@ -300,10 +299,9 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
 
 def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
-    """Return {dataset: unit that it counts in}: its complete group if there are other datasets, else its
-    collection.
+    """Return {dataset: its unit across datasets}: a complete group beside other datasets, else its collection.
 
-    datasets: {dataset: collection, or "" for itself}.
+    datasets: {dataset: its collection, "" for the same name}.
     """
     units = {dataset: unit or dataset for dataset, unit in datasets.items()}
     there = set(units.values())
@@ -319,11 +317,10 @@ def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
 def diff_files(
     qrels: Path, paths: tuple[Path, Path], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """Return the comparison of two run files query by query; raises BadValue for a run that answers no judged
-    query.
+    """Return the differences of two run files by query; raises BadValue for a run that answers no judged query.
 
     rules: conventions, and the collection whose texts are shown.
-    top: number of largest gains, and of largest losses, to list.
+    top: number of largest gains, and losses, listed.
     """
     first, second = paths
     names = _names((run_name(first), run_name(second)), paths)
@@ -339,11 +336,7 @@ def diff_files(
 def diff_runs(
     qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """Return the comparison of two runs, {name: run}, query by query; raises BadValue for a run that answers
-    no judged query.
-
-    rules, top: see `diff_files`.
-    """
+    """Return the differences of two runs, {name: run}, by query; arguments and errors as for `diff_files`."""
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(judgments)
 
@@ -375,14 +368,13 @@ def diff_cells(
     collection: str | Path | Dataset | None = None,
     top: int = 10,
 ) -> QueryDifferences:
-    """Return the comparison of two results, given by folder, query by query.
+    """Return the differences of two results by query, from their folders.
 
     measure: by default the first that both have.
     collection: provides documents and texts.
-    top: see `diff_files`.
 
-    Raises FormatError for a folder that is no finished result; BadValue for different collections, no common
-    measure, or different judgments without their collection.
+    Raises FormatError for an unfinished result; BadValue for different collections, no common measure, or
+    different judgments without their collection.
     """
     cells = open_cell(first), open_cell(second)
     one, other = cells
@@ -480,15 +472,16 @@ def gate_inputs(
     fetch: bool = False,
     judged: str = "",
 ) -> tuple[list[SystemScores], list[SystemScores], list[str]]:
-    """Return (baseline systems, candidate systems, measures to gate) from the paths given to `weir gate`.
+    """Return (baseline systems, candidate systems, measures) from the paths of `weir gate`.
 
     measures: by default a saved baseline's, else nDCG@10.
-    conventions: rules for a run file, by default a saved baseline's or the folder's.
+    conventions: of run files, by default a saved baseline's or the folder's.
     systems: names of systems in results folders, () for all.
-    collection: the run files' collection, whose rules hold.
+    collection: the run files' collection, whose rules apply.
+    fetch: download missing collections.
+    judged: name of the run files' dataset.
 
-    Raises BadValue for unclear paths, UnknownName for a measure that a baseline lacks, and the WeirErrors of
-    reading.
+    Raises BadValue for unclear paths, UnknownName for a measure that a baseline lacks.
     """
     qrels, sides = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(sides) != 2:
@@ -540,11 +533,11 @@ def gate_inputs(
 
 
 def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
-    """Return the files in a folder of run files, in order of their names; [] for results and for a file.
+    """Return the run files in a folder, sorted; [] for a results folder and a file.
 
-    names: names without endings of the files to return, () for all.
+    names: names without suffixes, () for all.
 
-    Raises BadValue for two files of one name, UnknownName for a name that no file has.
+    Raises BadValue for two files of one name, UnknownName for a missing one.
     """
     if not folder.is_dir() or any(next(folder.glob(f"{at}{RECORD}"), None) for at in ("", "*/", "*/*/")):
         return []
@@ -568,9 +561,9 @@ def system_of(
     fetch: bool = False,
     judged: str = "",
 ) -> SystemScores:
-    """Return the scores of the only system in a results folder, or of a run with judgments, for a baseline.
+    """Return the scores of the only system in a results folder, or of judgments and a run, for a baseline.
 
-    Other arguments as for `gate_inputs`. Raises BadValue for several systems or missing judgments.
+    Arguments as for `gate_inputs`. Raises BadValue for several systems or missing judgments.
     """
     names = [str(m) for m in measures] or ["nDCG@10"]
     if len(paths) == 2:
@@ -594,11 +587,11 @@ def scores_of_files(
     measures: Iterable[Measure | str] = (),
     rules: ScoringRules = NO_COLLECTION,
 ) -> tuple[dict[str, Scores], list[str]]:
-    """Return ({name of a run file: scores}, messages about files that cannot be scored).
+    """Return ({run file's name: scores}, messages on files that cannot be scored).
 
     measures: by default nDCG@10, R@100 and Judged@10.
 
-    Raises the first file's error if fewer than two can be scored.
+    Raises the first error if fewer than two can be scored.
     """
     wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
     judgments = rules.counted(judgments_for(qrels, wanted))
@@ -630,14 +623,14 @@ def gate_cases(
     common: bool = False,
     collections: Mapping[str, Dataset] | None = None,
 ) -> tuple[GateCases, list[Note]]:
-    """Return (tables to gate, notes), a table for each measure, dataset and group of queries.
+    """Return (score tables to gate, notes): a table for each measure, dataset and group of queries.
 
-    sides: baseline and candidate. Systems are paired by name, or directly if each side has one.
+    sides: baseline and candidate, paired by name, or directly if single.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
-    common: compare only queries that both sides have with the same judgments.
-    collections: {dataset: collection}, "" for any other dataset; for columns and for texts of queries.
+    common: compare only queries that both sides have with equal judgments.
+    collections: {dataset: collection}, "" for any other; for columns and texts.
 
-    Raises BadValue if the sides are not comparable or no query has a group.
+    Raises BadValue if sides do not compare or no query has a group.
     """
     cases: GateCases = []
     own = version("weir-ir")
@@ -692,7 +685,7 @@ def _texts(collection: Dataset, queries: Ids) -> dict[str, str]:
 
 
 def gateable(cases: GateCases) -> tuple[GateCases, list[Note]]:
-    """Return (cases that a gate can decide, a note on each dataset left out for having one query).
+    """Return (tables that a gate can decide, notes on datasets of one query, which are left out).
 
     Groups stay, and measures that fail at one failure. Raises BadValue if nothing is left.
     """
@@ -720,14 +713,12 @@ def _other_texts(pair: Mapping[str, Scores]) -> list[Note]:
 def collections_of(
     paths: Sequence[Path], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> dict[str, Dataset]:
-    """Return {name: collection} for results folders, without collections that are not found; if there is one
-    alone, also under "", for run files, which name none.
+    """Return {name: collection} of results folders, without missing ones; a single one also under "".
 
-    collections: where collections lie now, as NAME=PATH or PATH.
-    fetch: True to download collections that are not on this machine.
+    collections: present places, as NAME=PATH or PATH.
+    fetch: download missing ones.
 
-    Raises UnknownName for a name that no folder has, BadValue for an ambiguous path, and the WeirErrors of
-    loading.
+    Raises UnknownName for a name without results, BadValue for an ambiguous path.
     """
     cells: list[ResultCell] = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""Set the cost of each result in a folder beside its quality."""
+"""Set results' costs beside their quality."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Efficiency:
     search_seconds: float | None
     """For all `queries`, asked together."""
     singles: int | None
-    """Number of queries asked one after the other with everything loaded; the four times below are theirs."""
+    """Number of queries searched one after the other with everything loaded; the four times below are theirs."""
     single_mean_ms: float | None
     """Of single queries, or of a service's answers if `concurrency` is not None, as are the percentiles."""
     p50_ms: float | None
@@ -81,44 +81,43 @@ class Efficiency:
 
     @property
     def timed(self) -> bool:
-        """True if a search time was measured."""
+        """Return True if a search time was measured."""
         return self.search_seconds is not None or self.p50_ms is not None
 
     @property
     def machine(self) -> str:
-        """The processor and cores, such as "Xeon, 8 cores"; times of different machines do not compare."""
+        """Return processor and cores, such as "Xeon, 8 cores"; times of different machines do not compare."""
         return ", ".join(self.hardware.split(", ")[:2])
 
     @property
     def documents_per_second(self) -> float | None:
-        """Documents encoded and indexed in a second; None if not timed, or encoded earlier."""
+        """Return documents encoded and indexed in a second; None if not timed, or encoded earlier."""
         return _ratio(self.documents, self.index_seconds)
 
     @property
     def bytes_per_million(self) -> float | None:
-        """Bytes of the index for each million documents; None if unknown."""
+        """Return the index's bytes for a million documents; None if unknown."""
         each = _ratio(self.index_bytes, self.documents)
         return None if each is None else 1e6 * each
 
     @property
     def queries_per_second(self) -> float | None:
-        """Queries answered in a second if all are searched together; None if not timed."""
+        """Return queries answered in a second if all are searched together; None if not timed."""
         return _ratio(self.queries, self.search_seconds)
 
     @property
     def mean_ms(self) -> float | None:
-        """Milliseconds for a query if all are searched together; None if not timed."""
+        """Return milliseconds for a query if all are searched together; None if not timed."""
         seconds = _ratio(self.search_seconds, self.queries)
         return None if seconds is None else 1e3 * seconds
 
 
 def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
-    """Return cost and quality of every system on every collection of a results folder.
+    """Return cost and quality of all systems on all collections of a results folder, by current judgments.
 
     measure: by default nDCG@10, else the first.
 
-    Leaves out scores by outdated judgments. Raises FormatError if the folder holds no finished result,
-    UnknownName for a measure that it lacks.
+    Raises FormatError without a result, UnknownName for an unscored measure.
     """
     cells, _ = current_cells(by_split(finished_cells(root)))
     available = scored_measures(cells)
@@ -149,7 +148,9 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
 
 
 def timed_singly(systems: Sequence[Efficiency]) -> bool:
-    """Return True if times of single queries compare systems: several have one, or no query was timed otherwise."""
+    """Return True if times of single queries compare systems: at least two have them, or no fewer than have a
+    time of all queries together.
+    """
     singly, together = (
         sum(1 for one in systems if getattr(one, name) is not None) for name in ("p50_ms", "mean_ms")
     )
@@ -314,7 +315,7 @@ def _efficiency_record(one: Efficiency) -> dict[str, object]:
 
 
 def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
-    """Return a table with quality, its interval, and costs."""
+    """Return one table: a row for each system and collection, with quality, its interval, and costs."""
 
     def megabytes(size: float | None) -> float | None:
         return None if size is None else size / 1e6
@@ -365,7 +366,7 @@ FEW_DOCUMENTS = 100_000
 
 
 def extrapolation(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on sizes for a million documents that so few documents gave; "" without such."""
+    """Return a sentence on index sizes for a million documents that were extrapolated from few; "" without any."""
     few = [
         one.documents
         for one in results
@@ -385,7 +386,7 @@ PROCESS = "peak MB is that of the whole process, with all that it held before"
 
 
 def timed_queries(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on the percentiles of times, with the number of queries that they are of."""
+    """Return a sentence on which queries the percentiles of times are of."""
     counts = _counts_timed(results)
     of = f"{' to '.join(map(count, dict.fromkeys((counts[0], counts[-1]))))} " if counts else ""
     return (
@@ -399,7 +400,7 @@ def _counts_timed(results: Sequence[Efficiency]) -> list[int]:
 
 
 def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
-    """Return notes on the figures: measured quantities, hardware, and reasons why a time is partial."""
+    """Return notes on the figures: measuring, hardware, and reasons for partial times."""
     lines = [
         *(
             [

@@ -83,23 +83,22 @@ from weir.systems.stored_run import StoredRun
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A system on a dataset, answering each query with up to k documents; its rankings and scores are made
-    once."""
+    """A system on a dataset, with at most k documents for each query; rankings and scores are computed once."""
 
     stages: StageCache
     """The stages of the dataset."""
     system: Retriever
-    """As the user named it, and tables show it."""
+    """As the user named it, which tables show."""
     k: int
 
     @cached_property
     def adapted(self) -> Retriever:
-        """The system with the collection's instruction and settings; tables and files use its own name."""
+        """Return the system with the collection's instruction and settings."""
         return adapted_to(self.system, self.stages.dataset.name, self.stages.dataset.instruction)
 
     @cached_property
     def stage(self) -> Stage:
-        """The declaration of the system's rankings, without self-matches if the collection drops them."""
+        """Return the declaration of the rankings, without self-matches if the collection drops them."""
         declared: dict[str, Any] = {
             **self.stages.asked_by(self.adapted),
             "k": self.k,
@@ -131,7 +130,7 @@ class Cell:
         return f"{self.stages.dataset.name}:{self.stages.dataset.split}"
 
     def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
-        """Return (folder, rows of these measures); None if a ranking or a score is missing or outdated."""
+        """Return (folder, rows of means by these measures); None if a ranking or score is missing or outdated."""
         stored = self.stage.found(self.stages.root)
         if stored is None:
             return None
@@ -141,9 +140,9 @@ class Cell:
         return stored[0], [rows[name] for name in names]
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
-        """Return (folder, rows of these measures), after making missing rankings and scores.
+        """Compute what is missing, and return (folder, rows of means).
 
-        wait: wait if another process is making them; otherwise return None.
+        wait: otherwise return None if another process computes it.
         """
         lock = self.stages.root / f".{self.stage.folder_name}.cell.lock"
         run_lock = self.stages.root / f".{self.stage.folder_name}.lock"
@@ -289,8 +288,7 @@ DEPTH = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """The part of a grid with which one of several processes begins; raises BadValue for a number outside
-    1 to `of`."""
+    """The share of a grid's cells with which one of several processes begins."""
 
     number: int
     """From 1 to `of`; else the constructor raises BadValue."""
@@ -304,7 +302,7 @@ class Share:
 
     @staticmethod
     def parse(text: str) -> Share:
-        """Return the share that a text such as "3/8" means; raises BadValue for other text."""
+        """Return the share in a text such as "3/8"; raises BadValue."""
         number, _, of = text.partition("/")
         if not (number.isdecimal() and of.isdecimal()):
             raise BadValue(f"a share of {text!r}; expected two whole numbers such as 3/8")
@@ -314,27 +312,27 @@ class Share:
         return f"{self.number}/{self.of}"
 
     def order(self, cells: int) -> list[int]:
-        """Return the numbers of all cells, beginning with this share's."""
+        """Return the numbers of all `cells` cells, from 0, beginning with the share's."""
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """The size of a cluster: its machines, and how many results they can make at once."""
+    """The size of a cluster: its machines, and the number of cells that they compute at once."""
 
     machines: int
     cells: int
 
 
 class Cluster(Protocol):
-    """Machines that complete a grid together; all see its results folder."""
+    """Machines that compute a grid together, in a shared results folder."""
 
     def capacity(self) -> Capacity:
-        """Return the current size; raises BadValue if the cluster can make no result or cannot be reached."""
+        """Return the current size; raises BadValue if the cluster cannot be reached or can compute nothing."""
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
-        """Make the unfinished results of an experiment; raises the WeirError of one that failed."""
+        """Compute an experiment's unfinished cells into the folder `at`; raises a failed cell's WeirError."""
 
 
 CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
@@ -342,8 +340,7 @@ CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
 
 
 def cluster_at(address: str) -> Cluster:
-    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName for an unknown
-    kind."""
+    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName."""
     return CLUSTERS.get(address.partition(":")[0])(address)
 
 
@@ -360,7 +357,7 @@ class Experiment:
     usual one, as in scifact:train.
     """
     systems: tuple[object, ...]
-    """A system such as 'bm25(k1=1.2, b=0.75)', or a grid such as 'bm25(k1={0.9, 1.2})'; in Python also a function or an
+    """A system such as 'bm25(k1=1.2, b=0.75)', or a grid such as 'bm25(k1={0.9, 1.2})'. In Python also a function or an
     object of one's own (see weir.system).
     """
     measures: tuple[str | Measure, ...] = DEFAULT_MEASURES
@@ -381,9 +378,8 @@ class Experiment:
 
     @staticmethod
     def read(path: Path | str) -> Experiment:
-        """Return the experiment in a TOML file with the keys datasets, systems, measures and k.
-
-        Raises FormatError for a file that is not such TOML, UnknownName for another key.
+        """Return the experiment in a TOML file with datasets, systems, measures and k; raises FormatError,
+        UnknownName for another key.
         """
         path = path_of(path)
         table = read_toml(path, "an experiment file", pipes=True)
@@ -406,11 +402,11 @@ class Experiment:
         )
 
     def execute(self, at: Path | str, watch: Watch = _silent, on: str | None = None) -> list[Row]:
-        """Make all that is missing of the grid in the folder `at`; return its rows, means over complete
-        groups of datasets last.
+        """Compute what is missing of the grid in the folder `at`; return its rows of means, groups of datasets
+        last.
 
-        An interrupted call can be repeated, and processes may share a folder. Names, settings, judgments and
-        packages are checked before anything runs. Raises as `complete`.
+        The call can be repeated after an interruption, and processes may share a folder. Everything is checked
+        before anything runs. Raises as `complete`.
 
         on: address of a cluster, such as ray or ray://host:10001.
         """
@@ -419,14 +415,12 @@ class Experiment:
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
-        """Compute all missing results of the grid, and return one result per dataset and system, in order.
+        """Compute what is missing of the grid in the folder `at`; return a result for each dataset and system.
 
-        share: begin with these results, then help with the others; results that another process is still
-            making are left out.
+        share: cells to begin with; results that other processes still compute are left out.
         on: see `execute`.
 
-        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError
-        if the folder cannot be written.
+        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError.
         """
         if is_address(at):
             raise BadValue(
@@ -462,7 +456,12 @@ class Experiment:
                                 split_mark(d.name, d.split, d.corpus.fingerprint): d.qrels_fingerprint
                                 for d in of
                             }
-                            keep_order(at, (d.name for d in of), (str(c.system) for c in cells), judged)
+                            asked = (
+                                (f"{c.stages.dataset.name}:{c.stages.dataset.split}", str(c.system))
+                                for c in cells
+                            )
+                            names = (str(c.system) for c in cells)
+                            keep_order(at, (d.name for d in of), names, judged, asked=asked)
                         done[number] = completed
             return [cell_of(*done[number]) for number in sorted(done)]
         finally:
@@ -471,17 +470,17 @@ class Experiment:
                     at.rmdir()
 
     def finished(self, at: Path | str) -> list[ResultCell]:
-        """Return the finished results of the grid in the folder `at`; raises the WeirErrors of datasets
-        and systems."""
+        """Return the finished results in the folder `at`, computing none; raises the WeirErrors of datasets and
+        systems.
+        """
         measures = measures_of(self.measures)
         cells = [cell.finished(measures) for cell in self.cells(path_of(at), _silent)]
         return [cell_of(*one) for one in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
-        """Return the datasets, groups as their members; datasets without judgments are marked unjudged.
+        """Load the datasets, groups as their members.
 
-        Raises as `load`, FormatError for damaged contents or missing documents, BadValue for two datasets
-        with one name.
+        Raises as `load`, FormatError for damaged contents or missing documents, BadValue for two of one name.
         """
         loaded: list[Dataset] = []
         for reference in self.datasets:
@@ -525,8 +524,9 @@ class Experiment:
                 )
 
     def parsed_systems(self) -> list[Retriever]:
-        """Return the distinct systems; raises UnknownName or BadValue for an invalid system, BadValue for
-        two with one name."""
+        """Return the distinct systems; raises UnknownName or BadValue for an invalid one, BadValue for two of one
+        name.
+        """
         by_name: dict[str, Retriever] = {}
         systems = one_session(
             one for s in self.systems for one in (parse_systems(s) if isinstance(s, str) else (system_of(s),))
@@ -550,11 +550,11 @@ class Experiment:
             )
 
     def cells(self, at: Path | None, watch: Watch = _silent) -> list[Cell]:
-        """Return the cells of the grid in order, without running them; loads datasets and checkpoints.
+        """Return the cells in order, not computed; loads datasets and checkpoints.
 
-        at: results folder; None if nothing will be stored.
+        at: results folder; None to store nothing.
 
-        Raises UnknownName, BadValue, FormatError or DownloadError for an invalid part.
+        Raises UnknownName, BadValue, FormatError or DownloadError.
         """
         self.refuse_empty()
         systems = self.parsed_systems()

@@ -1,4 +1,4 @@
-"""Find the settings in which names of systems differ, and study their effects."""
+"""Study the effects of settings in which systems' names differ."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class _Grid:
 
 
 def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, ...]]:
-    """Return (complete design of as many factors as possible in which systems' names differ, a sentence on
-    each omission).
+    """Return (complete design of as many factors as possible in which systems' names differ, sentences on
+    omissions).
 
     Raises BadValue if no factor remains, or two systems have the same levels.
     """
@@ -115,7 +115,7 @@ def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, 
 
 
 def chosen_factors(names: Iterable[str], factors: Sequence[Factor]) -> tuple[str, ...]:
-    """Return the names as a tuple, () for none; raises UnknownName for a name that is no factor."""
+    """Return the names as a tuple; raises UnknownName for a name that is no factor."""
     chosen, available = tuple(names), [factor.name for factor in factors]
     for name in chosen:
         if name not in available:
@@ -295,8 +295,7 @@ Twins: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
-    """Return names of factors from comma-separated text or several names; () means all, also for True and
-    ""."""
+    """Return factors' names from a comma-separated text or several names; () for True, False and "", meaning all."""
     if isinstance(factors, bool):
         return ()
     names = factors.split(",") if isinstance(factors, str) else list(factors)
@@ -304,7 +303,7 @@ def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
 
 
 def refuse_beside_factors(baseline: str | None, by: object) -> None:
-    """Raise BadValue if a study of factors is given a baseline or groups of queries."""
+    """Raise BadValue if a study of factors is combined with a baseline or groups of queries."""
     if baseline is not None:
         raise BadValue("factors: levels are set against each other, so there is no baseline; leave it out")
     if by is not None:
@@ -314,8 +313,9 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 
 
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
-    """Return {dataset: pairs of systems whose differing setting cannot change the result}, by identical
-    prompts and rankings, or equal keys."""
+    """Return {dataset: pairs of systems whose differing setting has no effect}: equal keys, or equal prompts and
+    rankings.
+    """
     pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
     for cell in cells:
@@ -332,7 +332,10 @@ def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]
 
 
 def twin_notes(twins: Twins, titles: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each pair of systems whose differing setting has no effect."""
+    """Return a sentence for each of `twin_systems`.
+
+    titles: {system: name to show}.
+    """
     return [
         f"{titles.get(one, one)} and {titles.get(other, other)} ask and read exactly the same on {dataset}: what they "
         "differ in has no meaning there"
@@ -369,13 +372,11 @@ def study_cells(
     measures: Iterable[Measure | str] = (),
     method: ComparisonMethod | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset of results, and across datasets if there are
-    several.
+    """Return a study of factors for each measure and dataset, and across datasets.
 
     factors: names, by default all.
 
-    Raises BadValue if the names of systems form no grid, or for levels with the same results, UnknownName for
-    a factor or measure.
+    Raises BadValue if systems form no grid, or levels have the same results, UnknownName for a factor or measure.
     """
     return study_factors(
         {(c.dataset, c.label or c.system): c.values() for c in cells},
@@ -393,13 +394,12 @@ def study_factors(
     method: ComparisonMethod | None = None,
     twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all
-    have.
+    """Return a study of factors for each measure and dataset, and across datasets, of systems that all have.
 
     scores: {(dataset, system): scores}.
     twins: see `twin_systems`.
 
-    A complete group, such as cqadupstack, counts as one collection. Raises as `study_cells`.
+    A complete group counts as one collection. Raises as `study_cells`.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     all_studies = []

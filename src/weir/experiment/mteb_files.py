@@ -1,4 +1,4 @@
-"""Read results that MTEB wrote as published scores: means of a model for each task, split and measure."""
+"""Read results of MTEB as published scores."""
 
 from __future__ import annotations
 
@@ -28,13 +28,11 @@ _META, _PREDICTIONS = "model_meta.json", "_predictions.json"
 
 
 def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
-    """Return the scores in a result of MTEB, or in all results of a folder, named by model and file.
+    """Return the scores in a result file of MTEB, or in all below a folder.
 
-    `model_meta.json` beside a file names the model; without it, as each score's note says, the nearest folder
-    called ORGANISATION__MODEL, else the file's folder. A subset of several is a collection of its own, such
-    as MIRACLRetrieval#de. Results of MTEB before 1.11, whose splits stand beside the task's name, are read too.
-
-    Raises FormatError for a file that is no result of MTEB's, and a folder without any.
+    `model_meta.json` beside a file names the model, else a folder ORGANISATION__MODEL, or the file's. A subset of
+    several is a collection, such as MIRACLRetrieval#de. Results before MTEB 1.11 are read too. Raises FormatError
+    for other files, and without any.
     """
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
     files = [file for file in files if not file.name.endswith((_META, _PREDICTIONS))]
@@ -52,7 +50,7 @@ def _is_result(value: object) -> bool:
 
 
 def _splits(value: dict[str, Any]) -> dict[str, Any]:
-    """Return {split: scores of each subset} of a result in either layout."""
+    """Return {split: scores of each subset} of a result in either of MTEB's layouts."""
     if "scores" in value:
         return dict(value["scores"])
     found = {}

@@ -1,4 +1,4 @@
-"""Estimate, before a grid is started, its time, memory, disk, prompts and price."""
+"""Estimate a grid's time, memory, disk, prompts and price."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ Kind: TypeAlias = Literal["index", "run"]
 
 @dataclass(frozen=True)
 class Node:
-    """An index, or rankings, that a grid computes once for each collection."""
+    """An index or rankings that a grid computes once for each collection."""
 
     kind: Kind
     """"index", or "run" for the rankings of a system."""
     name: str
-    """The system."""
+    """The system whose index or rankings these are."""
     inputs: tuple[str, ...]
     """Stages from which it is made, as "kind name"."""
     systems: tuple[str, ...]
@@ -107,8 +107,9 @@ def _walk(system: Retriever) -> Iterator[Node]:
 
 
 def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
-    """Yield (part of the system, its encoding) for each index whose documents several processes can encode
-    in shares."""
+    """Yield (part of the system, its encoding) for each index whose documents several processes can encode in
+    shares.
+    """
     if isinstance(system, Composite):
         for part in system.components():
             if not part.over:
@@ -124,10 +125,9 @@ def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
 
 
 def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64, Int64]:
-    """Return (numbers of candidates given to a re-ranker, numbers that it scores), int64[queries] each.
+    """Return (candidates that a re-ranker receives, candidates that it scores), int64[queries] each.
 
-    Candidates of a pool or a stored run are counted; other first stages are assumed to find all permitted
-    documents.
+    Pools and stored runs are counted; other systems are assumed to find all permitted documents.
     """
     first, queries, corpus = system.first, dataset.queries, dataset.corpus
     room = rerank_room(system, queries, k, corpus)
@@ -192,7 +192,7 @@ _NOT_HERE = "not on this machine: probed with made texts of the published length
 
 @dataclass(frozen=True)
 class Planned:
-    """The estimated cost of a system on a collection; None for a figure that no probe gives."""
+    """The estimated cost of a system on a collection; None for an unknown figure."""
 
     dataset: str
     system: str
@@ -225,9 +225,9 @@ class Planned:
 
 
 def planned_total(plans: Sequence[Planned]) -> tuple[int, float, float | None] | None:
-    """Return (prompts, tokens, dollars) of language models in a whole plan; None if it uses none.
+    """Return (prompts, tokens, dollars) of language models in a plan; None without any.
 
-    Prompts that systems share count once; dollars is None without known prices.
+    Shared prompts count once; dollars are None without prices.
     """
     most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
     for one in plans:
@@ -309,14 +309,13 @@ _Probes: TypeAlias = dict[tuple[str, str], list[_Probe]]
 
 
 def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list[Planned]:
-    """Return the estimated cost of each system on each collection, from runs on samples in temporary folders.
+    """Estimate the cost of each system on each collection, from runs on samples.
 
-    precise: probe each system by itself on growing samples without a time limit, instead of all within
-        PROBING_SECONDS.
+    precise: probe each system by itself without a time limit, instead of all within PROBING_SECONDS.
 
-    A collection that is not on this machine is replaced by random texts of the published length. A system
-    whose probe fails has the reason in its notes. Raises UnknownName and BadValue as running the grid would,
-    and BadValue for a system that contains a function or object, or if all probes fail.
+    A missing collection is replaced by random texts of the published length. A failed probe is told in notes.
+    Raises UnknownName and BadValue as running would, and BadValue for functions and objects, and if all probes
+    fail.
     """
     deadline = time.monotonic() + PROBING_SECONDS
     experiment.refuse_empty()
@@ -765,7 +764,7 @@ NODES = ResultKind("stages", Node, _stage_tables)
 
 
 def plan_notes(results: Sequence[Planned]) -> list[Note]:
-    """Return notes on a plan: how its figures were estimated, and remarks on single systems."""
+    """Return notes on a plan: how figures were estimated, and on single systems."""
     probed = [one.probed for one in results if one.probed is not None]
     notes = []
     if probed:
@@ -799,10 +798,9 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 
 
 def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
-    """Return a note on the time of a grid on a cluster, and its price if known; results without an estimate are
-    counted alone.
+    """Return a note on a grid's time on a cluster, and its price if known.
 
-    machine_price: dollars for a machine and hour; None if unknown.
+    machine_price: dollars for a machine and hour.
     """
 
     def total_time(seconds: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Published scores, each with its source, and the systems that should reproduce them."""
+"""Published scores, and the systems that should reproduce them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weir.core.tables import Table, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import load_here
 from weir.datasets.names import catalogue_name, is_reference, named_split
-from weir.errors import BadValue, UnknownName
+from weir.errors import BadValue, UnknownName, nearest_names
 from weir.experiment.results import ResultCell, not_as_published
 from weir.files.paths import path_of
 from weir.models.checkpoints import cards, find_card, split_variant
@@ -43,12 +43,11 @@ _DECIMALS = 6
 
 
 def lowered(ptr: Int64, score: Float64) -> Float64:
-    """Return scores of Anserini's run files as trec_eval 9 reads them, values of 32-bit floats, float64[n].
+    """Return scores as trec_eval 9 reads them from Anserini's run files, float64[n] of 32-bit values.
 
-    Scores that are at most 0.0001 below the one before are ties: each is lowered by 0.000001 more than the last.
+    A score at most 0.0001 below the one before is a tie; each further one is 0.000001 lower.
 
-    ptr: int64[queries + 1], row offsets of the queries, whose rows are by descending score, ties by ascending
-        identifier, as in Lucene.
+    ptr: int64[queries + 1], row offsets; rows by descending score, ties by ascending identifier.
     """
     # A score no more than 1e-4 below the one before it, which may have been lowered itself, is lowered by 1e-6 more
     # than that one was. If a float is too coarse for the step the scores stay tied, and trec_eval's descending
@@ -98,18 +97,18 @@ class PublishedScore:
 
     @property
     def value(self) -> float:
-        """The score as a number."""
+        """Return the score as a number."""
         return float(self.printed)
 
     @property
     def decimals(self) -> int:
-        """Number of decimals that the source printed, 0 for an integer."""
+        """Return the number of decimals that the source printed."""
         return len(self.printed.partition(".")[2])
 
     def tolerance(self, decimals: int | None = None) -> float:
-        """Return the largest difference that counts as equal: half a unit of the last compared decimal.
+        """Return the largest difference that counts as equal: half a unit of the last decimal.
 
-        decimals: compare fewer decimals than were printed.
+        decimals: compare fewer than printed.
         """
         compared = self.decimals if decimals is None else min(decimals, self.decimals)
         return 0.5 * 10.0**-compared * (1 + 1e-9)  # the edge itself agrees, whatever the binary fraction
@@ -130,7 +129,7 @@ def _published_pages(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
 
 
 def published_tables(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
-    """Return a table of the first published scores, with a line on the number of others."""
+    """Return a table of the first six scores, with a note on the number of others."""
     [table] = _published_pages(scores[:PUBLISHED_SHOWN])
     more = len(scores) - len(table.rows)
     note = f"and {more:,} more: to_frame(), to_csv() and to_markdown() have them all"
@@ -144,7 +143,7 @@ PUBLISHED_SCORES = ResultKind(
 
 @dataclass(frozen=True)
 class Publisher:
-    """Documented rules by which a publisher scores; None or "" if undocumented."""
+    """A publisher's documented rules of scoring; None or "" if undocumented."""
 
     name: str
     ties: Literal["trec", "trec9", "ascending", "anserini"] | None = None
@@ -161,15 +160,13 @@ class Publisher:
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> tuple[PublishedScore, ...]:
-    """Return the published scores of a collection, model and measure, () without any.
+    """Return the published scores of a collection, model and measure, None for any; () without scores.
 
-    dataset: a name or reference, also of a copy or with a split, or the path of a collection, which is known
-        by its judgments. None for all.
-    model: a whole name, or words that only one model has. None for all.
-    measure: a name. None for all.
+    dataset: a name or reference, also of a copy or with a split, or a path, which is known by its judgments.
+    model: a whole name, or words that only one model has.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path
-    without a collection.
+    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without a
+    collection.
     """
     name = None if model is None else model_named(model)
     place, split = (None, None) if dataset is None else _published_place(dataset)
@@ -202,12 +199,11 @@ def _published_place(dataset: str | Path) -> tuple[str, str | None]:
 
 
 def model_named(text: str, datasets: Collection[str] = ()) -> str:
-    """Return the name of the published model that a text names in full, without its publisher, or by some
-    words.
+    """Return the published model that a text names, in full, without publisher or by some words.
 
-    datasets: published collections; models with scores on them are preferred.
+    datasets: prefer models with scores on these published collections.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several.
+    Raises UnknownName, BadValue for words that fit several.
     """
     every = sorted({s.model for s in _scores()})
     if text in every:
@@ -225,24 +221,82 @@ def model_named(text: str, datasets: Collection[str] = ()) -> str:
             fits = spelled or exact or fits
             more = f", and {len(fits) - 6} more" if len(fits) > 6 else ""
             raise BadValue(f"'{text}' fits several published models{on}: {'; '.join(fits[:6])}{more}")
-    raise UnknownName("published model", text, every)
+    bare = {name.rpartition(" [")[0].rpartition("/")[2]: name for name in every}
+    near = [bare[name] for name in nearest_names(text.rpartition("/")[2], bare)]
+    raise UnknownName("published model", text, every, " or ".join(near) or None)
 
 
 def claimed(system: str, dataset: str) -> tuple[str, ...]:
-    """Return the names of the published models that a system should reproduce on a collection; () for
-    none."""
+    """Return the published models whose scores a system should reproduce on a collection; () for none."""
     # A stored ranking named as a rank file of BIRCO's authors claims that file's scores.
     not_on, models = toml_facts("claims.toml")["not_on"], _claims().get(_claiming(system), ())
     return tuple(one for one in models if dataset not in not_on.get(one, ())) + _of_rank_file(system, dataset)
 
 
+@dataclass(frozen=True)
+class PublishedNames:
+    """What a user says of the names under which systems, models and collections are published."""
+
+    models: Mapping[str, tuple[str, ...]]
+    """{system, or model of MTEB's results: published models}."""
+    collections: Mapping[str, str]
+    """{dataset of results: collection of published scores}."""
+
+    @staticmethod
+    def of(
+        texts: Sequence[str], cells: Sequence[ResultCell], given: Sequence[PublishedScore] = ()
+    ) -> PublishedNames:
+        """Return the names that texts such as "mine=minilm-l6 v2" or "mine=minilm" say, the latter a system or model
+        of Weir with all that it should reproduce.
+
+        given: scores of MTEB's results, whose models and tasks may be named too.
+
+        Raises UnknownName for what is not among these results and for what nobody published, BadValue for words that
+        fit several published models.
+        """
+        systems = {name: {cell.label or cell.system, cell.system} for cell in cells
+                   for name in (cell.system, cell.label, cell.title) if name}  # fmt: skip
+        systems |= {one.model: {one.model} for one in given}
+        datasets = {name: cell.dataset for cell in cells for name in (cell.collection, cell.dataset)}
+        models, collections = dict[str, tuple[str, ...]](), dict[str, str]()
+        for text in texts:
+            parts = text.split("=")  # names of systems may hold a "=", too
+            splits = [
+                ("=".join(parts[:n]).strip(), "=".join(parts[n:]).strip()) for n in range(1, len(parts))
+            ]
+            own, published_name = next((s for s in splits if s[0] in (*systems, *datasets)), ("", ""))
+            if not splits or (own and not published_name):
+                raise BadValue(f"'{text}' is no pair of names; expected one such as 'mine=all-MiniLM-L6-v2'")
+            if not own:
+                names = {*systems, *datasets}
+                raise UnknownName("system, collection or model among these results", splits[0][0], names)
+            if own in systems:
+                card = find_card(published_name)
+                of = _claims().get(_claiming(published_name), ()) if card is None else card.published
+                of = of or (model_named(published_name, {reported_of(cell).dataset for cell in cells}),)
+                models |= dict.fromkeys(systems[own], of)
+            else:
+                known = {*_of_collections(), *(one.dataset for one in given)}
+                tasks = {facts["task"]: name for name, facts in toml_facts("benchmark_tasks.toml").items()}
+                called = published_name, tasks.get(published_name), reported(published_name, "test").dataset
+                place = next((name for name in called if name in known), None)
+                if place is None:
+                    raise UnknownName("collection with published scores", published_name, known)
+                collections[datasets[own]] = place
+        return PublishedNames(models, collections)
+
+    def claimed(self, system: str, dataset: str) -> tuple[str, ...]:
+        """Return the names of the published models that a system is said to be, else that it should reproduce."""
+        return self.models[system] if system in self.models else claimed(system, dataset)
+
+
 def claimant(model: str) -> str | None:
-    """Return the system that should reproduce a published model; None if there is none."""
+    """Return a system that should reproduce a published model's scores; None without one."""
     return next((system for system, models in _claims().items() if model in models), None)
 
 
 def comparable() -> dict[PublishedScore, str]:
-    """Return {published score: system that should reproduce it} for the collections that Weir has."""
+    """Return {published score: system that should reproduce it} on Weir's collections."""
     there = {*catalogue.collection_names(), *catalogue.groups(), *toml_facts("collections.toml")}
     files = {(dataset, model): f'run("{file}")' for (dataset, file), model in _rank_files().items()}
     systems = {model: system for system, models in _claims().items() for model in models}
@@ -308,8 +362,7 @@ class Reported:
 
 
 def reported(dataset: str, split: str) -> Reported:
-    """Return the dataset and split under which scores of a split are published: scifact for
-    hf:mteb/scifact, trec-dl-2019 for msmarco:test."""
+    """Return a dataset and split under the names that published scores use: scifact for hf:mteb/scifact."""
     called = {catalogue.without_revision(dataset), f"{dataset}:{split}"}
     for name, facts in toml_facts("collections.toml").items():
         if called & {name, *facts["names"]}:
@@ -343,19 +396,26 @@ def _reported_by_counts(
     return alike[0] if len(alike) == 1 else known
 
 
-def reported_of(cell: ResultCell) -> Reported:
-    """Return a result's dataset and split as published scores name them, by name or counts; raises
-    FormatError for damaged records."""
-    return _reported_by_counts(cell.collection, cell.split, cell.grades, cell.documents)
+def reported_of(cell: ResultCell, name: str = "") -> Reported:
+    """Return a result's dataset and split as published scores name them, by name or counts; raises FormatError
+    for damaged records.
+
+    name: what its collection is said to be, by default its own name.
+    """
+    return _reported_by_counts(name or cell.collection, cell.split, cell.grades, cell.documents)
 
 
-def places_of(cells: Sequence[ResultCell]) -> dict[str, tuple[Reported, str]]:
+def places_of(cells: Sequence[ResultCell], called: Mapping[str, str]) -> dict[str, tuple[Reported, str]]:
     """Return {dataset, or group whose members are all there: (itself as published scores name it, how its documents,
-    queries or judgments differ from the published ones, "" if they do not)} of results."""
+    queries or judgments differ from the published ones, "" if they do not)} of results.
+
+    called: {dataset: what its collection is said to be}.
+    """
     places: dict[str, tuple[Reported, str]] = {}
     for cell in cells:
         _, other = places.get(cell.dataset, (None, ""))
-        places[cell.dataset] = reported_of(cell), other or not_as_published(cell)
+        name = called.get(cell.dataset, "")
+        places[cell.dataset] = reported_of(cell, name), other or not_as_published(cell, name)
     for name in catalogue.groups():
         members = [places[one] for one in catalogue.members(name) if one in places]
         if len(members) == len(catalogue.members(name)):
@@ -380,7 +440,7 @@ def unknown_name(known: Reported) -> str:
 
 
 def publisher_of(model: str) -> Publisher:
-    """Return the publisher of a model's scores, with its documented rules."""
+    """Return the publisher of a model's scores, named in brackets after the model, with its documented rules."""
     name = model.rpartition("[")[2].removesuffix("]")
     return Publisher(name, **toml_facts("publishers.toml").get(name, {}))
 
@@ -397,17 +457,17 @@ def _scores() -> tuple[PublishedScore, ...]:
 
 
 def facts_table(name: str) -> Iterator[list[str]]:
-    """Return the rows of a TSV file among Weir's facts, without its header."""
+    """Return the rows, as cells, of a TSV file in Weir's package, without its header."""
     text = (files("weir.experiment") / "facts" / name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])
 
 
 @cache
 def toml_facts(name: str) -> dict[str, Any]:
-    """Return the content of a TOML file among Weir's facts."""
+    """Return the content of a TOML file in Weir's package."""
     return tomllib.loads((files("weir.experiment") / "facts" / name).read_text(encoding="utf-8"))
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words and version numbers of a model's or publisher's name, in lower case."""
+    """Return the set of words and version numbers in a name, in lower case."""
     return frozenset(re.findall(r"[a-z0-9.+]+", text.lower()))

@@ -19,10 +19,10 @@ from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset
 from weir.errors import BadValue
 from weir.experiment.published import (
+    PublishedNames,
     PublishedScore,
     Publisher,
     Reported,
-    claimed,
     model_named,
     places_of,
     published,
@@ -59,7 +59,7 @@ NEAREST = 3
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A published score of another system, near one's own score."""
+    """Another system's published score near one's own."""
 
     model: str
     printed: str
@@ -68,7 +68,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean, and whether it reproduces the published score, if its system claims one."""
+    """A mean, and whether it reproduces the published score that its system claims."""
 
     folder: str
     dataset: str
@@ -102,23 +102,24 @@ def reproduce(
     nearest: bool = False,
     systems: Sequence[str] = (),
     datasets: Sequence[str] = (),
+    published_as: Sequence[str] = (),
 ) -> list[PublishedCheck]:
-    """Return checks of all finished results and complete groups against the scores that they should
-    reproduce.
+    """Compare all finished results and complete groups with the published scores that they should reproduce.
 
-    model: compare the only system with this published model instead, given by its name or by words that only
-        its name has.
-    decimals: compare to at most so many decimals.
+    model: compare the only system with this published model instead, by name or unique words.
+    decimals: compare to at most so many.
     nearest: add the three nearest published scores of other systems.
-    systems, datasets: check only these, by default all.
+    systems, datasets: only these, by default all.
+    published_as: systems and collections by their published names; see `PublishedNames.of`.
 
-    A result that differs is scored again by the publisher's rules if its collection is on this machine.
-    Raises FormatError without a finished result, UnknownName or BadValue for the model, UnknownName for an
-    absent system or dataset, BadValue for a model and several systems, and for negative decimals.
+    A result that differs is scored again by the publisher's rules if its collection is on this machine. Raises
+    FormatError without a result, UnknownName or BadValue for the model, UnknownName for a system or dataset,
+    BadValue for a model and several systems.
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
     cells = chosen_cells(finished_cells(root), datasets, systems)
+    names = PublishedNames.of(published_as, cells)
     name = None if model is None else model_named(model, {reported_of(cell).dataset for cell in cells})
     compared = dict.fromkeys(cell.called for cell in cells)
     if name is not None and len(compared) > 1:
@@ -128,10 +129,12 @@ def reproduce(
         )
     checks_found = []
     for cell in cells:
-        known, again, other = reported_of(cell), Rescored(cell), not_as_published(cell)
+        again, called = Rescored(cell), names.collections.get(cell.dataset, "")
+        known, other = reported_of(cell, called), not_as_published(cell, called)
         for row in cell.rows:
             place = str(cell.folder), cell.split
-            checks = _checks(row, place, known, name, decimals, nearest, other)
+            models = names.claimed(row.system, known.dataset) if name is None else (name,)
+            checks = _checks(row, place, known, models, decimals, nearest, other)
             for check in checks:
                 claim, because = check.published, None
                 outcome: Outcome = "explained"
@@ -146,11 +149,12 @@ def reproduce(
                 checks_found.append(
                     check if because is None else replace(check, outcome=outcome, because=because)
                 )
-    places = places_of(cells)
+    places = places_of(cells, names.collections)
     for row in group_rows([replace(cell, label="") for cell in cells]):
         known, other = places[row.dataset]
         known = replace(known, queries=row.queries)
-        checks_found += _checks(row, (str(root), known.split), known, name, decimals, nearest, other)
+        models = names.claimed(row.system, known.dataset) if name is None else (name,)
+        checks_found += _checks(row, (str(root), known.split), known, models, decimals, nearest, other)
     titles = {cell.system: cell.title for cell in cells}
     return [replace(check, title=titles.get(check.system, "")) for check in checks_found]
 
@@ -159,12 +163,11 @@ def _checks(
     row: Row,
     place: tuple[str, str],
     known: Reported,
-    model: str | None,
+    models: tuple[str, ...],
     decimals: int | None,
     nearest: bool,
     other: str,
 ) -> list[PublishedCheck]:
-    models = claimed(row.system, known.dataset) if model is None else (model,)
     scores = [s for s in published(known.dataset, measure=row.measure) if s.split == known.split]
     others = sorted((s for s in scores if s.model not in models), key=lambda s: abs(s.value - row.mean))
     neighbours = tuple(Neighbour(s.model, s.printed, s.source) for s in others[:NEAREST] if nearest)
@@ -198,8 +201,9 @@ def _published_alike(measure: str, known: Reported) -> str:
 
 
 def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
-    """Yield (name, scoring) for each rule of a publisher that differs from Weir's, then for all of them
-    together."""
+    """Yield (name, scoring) for each documented rule in which a publisher differs from Weir, then for all of them
+    together.
+    """
     usual = Scoring(measure)
     together = Scoring(measure, rules.ties or "trec", rules.self_match or "keep", rules.missing or "zero")
     alone = {
@@ -229,7 +233,7 @@ class Rescored:
     def agrees_within(self, claim: PublishedScore, measure: Measure, decimals: int | None) -> bool:
         """Return True if a published score lies between the means under the worst and the best order of ties.
 
-        decimals: None for the printed ones.
+        decimals: compare to so many; None for the printed ones.
         """
         ends = [self.mean_under(Scoring(measure, ties)) for ties in ("worst", "best")]
         if None in ends or any(math.isnan(end) for end in ends if end is not None):
@@ -238,8 +242,7 @@ class Rescored:
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return a note on documents of equal score that were cut off at rank k; "" without any or if it
-        cannot be known."""
+        """Return a note on documents of equal score that were cut off at rank k; "" if none or unknown."""
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 
@@ -260,9 +263,11 @@ class Rescored:
 def birco_of_files(
     judgments: Qrels, called: str, runs: Sequence[Path]
 ) -> tuple[list[BircoScore], list[str], list[str]]:
-    """Return (BIRCO's scores of each run file, remarks on the judgments, reasons for files left out).
+    """Return (BIRCO's scores of run files, remarks on judgments, reasons for files left out).
 
-    Raises BadValue or the WeirErrors of reading if no file remains.
+    called: name of the collection.
+
+    Raises BadValue or the WeirErrors of reading if no file is left.
     """
     names = dict(zip(runs, names_of_runs(runs), strict=True))
     figures, refused = each_file(
@@ -274,12 +279,11 @@ def birco_of_files(
 def birco_of_cells(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
-    """Return (BIRCO's scores of each result, remarks on judgments and on results left out for not ranking
-    whole pools).
+    """Return (BIRCO's scores of results, remarks, also on results of incomplete pools, which are left out).
 
-    collections: present places of collections, as NAME=PATH or PATH.
+    collections: present places, as NAME=PATH or PATH.
 
-    Raises BadValue if no result remains, StoreError for changed rankings, and the WeirErrors of loading.
+    Raises BadValue if no result is left, StoreError for changed rankings.
     """
     figures, remarks_on_cells = [], []
     judgments: dict[tuple[str, str], Qrels | None] = {}

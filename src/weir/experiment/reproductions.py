@@ -1,4 +1,4 @@
-"""Show published scores that were run again: commands, records and outcome of each."""
+"""Show reproductions of published scores: commands, records, outcomes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,25 @@ TITLE = "Published scores, run again"
 
 
 def reproduction_tables(
-    root: Path, checks: Sequence[PublishedCheck], model: str | None = None
+    root: Path, checks: Sequence[PublishedCheck], model: str | None = None, published_as: Sequence[str] = ()
 ) -> tuple[Table, ...]:
-    """Return a table of the results that reproduce a published score, then a table for each, with commands
-    and records.
+    """Return a table of results that claim published scores, then one for each, with commands and records.
 
-    model: the published model that systems were compared with; None for the models that they should
-        reproduce.
+    model, published_as: as given to `reproduce`.
     """
     cells = {str(cell.folder): cell for cell in finished_cells(root)}
     results: dict[tuple[str, str, str], list[PublishedCheck]] = {}
     for check in checks:
         if check.published is not None:
             results.setdefault((check.folder, check.dataset, check.system), []).append(check)
+    compare = [
+        "weir",
+        "study",
+        "reproduce",
+        "results/",
+        *(["--published", model] if model is not None else []),
+    ]
+    compare += [word for text in published_as for word in ("--published-as", text)]
     lines: list[list[str | Cell]] = [["collection", "system", "scores", "reproduced", "off", "made", "weir"]]
     pages = []
     for (folder, dataset, system), own in results.items():
@@ -49,7 +55,7 @@ def reproduction_tables(
                 str(made.get("weir")),
             ]
         )
-        pages.append(_result_page(dataset, own, of, model))
+        pages.append(_result_page(dataset, own, of, compare))
     if not results:
         return (replace(sentences("no result of this folder claims a published score"), title=TITLE),)
     unclaimed = len({(check.folder, check.measure) for check in checks if check.published is None})
@@ -76,19 +82,12 @@ def reproduction_tables(
 
 
 def _result_page(
-    dataset: str, checks: Sequence[PublishedCheck], cells: Sequence[ResultCell], model: str | None
+    dataset: str, checks: Sequence[PublishedCheck], cells: Sequence[ResultCell], compare: Sequence[str]
 ) -> Table:
     lines: list[list[str | Cell]] = [["measure", "ours", "published", "difference", "verdict", "by"]]
     for check in checks:
         assert check.published is not None
         lines.append([check.measure, *check_cells(check), check.published.model])
-    compare = [
-        "weir",
-        "study",
-        "reproduce",
-        "results/",
-        *(["--published", model] if model is not None else []),
-    ]
     places = dict.fromkeys(
         f"{one.published.model}: {one.published.source}"
         + (f" ({one.published.note})" if one.published.note else "")
@@ -109,7 +108,7 @@ def _result_page(
 
 
 def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
-    """Return the words of the command that makes a result again, including the download of its collection."""
+    """Return the words of the command that computes a result again, downloading its collection first."""
     cell = cells[0]
     facts = cell.scored[-1][1].facts
     place = dataset if len(cells) > 1 else place_to_name(cell)
@@ -137,12 +136,12 @@ def _members_of(cells: Mapping[str, ResultCell], group: str, system: str) -> lis
 
 
 def when(made: Mapping[str, object]) -> str:
-    """Return the recorded time to the minute, such as "2025-01-31 12:00"."""
+    """Return the recorded time to the minute, such as "2025-01-31 12:00", or words if none is recorded."""
     return str(made.get("when", "at a time that is not recorded"))[:16].replace("T", " ")
 
 
 def maker(made: Mapping[str, object]) -> str:
-    """Return the version, packages and machine of a record, in words."""
+    """Return the version, packages and machine in a record, as text."""
     packages = made.get("packages")
     versions = (
         [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, dict) else []

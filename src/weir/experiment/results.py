@@ -1,4 +1,4 @@
-"""Read the finished results (cells) of a folder, each of a system on a collection, with scores and costs."""
+"""Read the finished results of a folder, with scores and costs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from weir.core.origin import Origin, other_algorithms
 from weir.core.results import ResultKind
-from weir.core.rounding import counted, one_or_more
+from weir.core.rounding import counted, one_or_more, part_of
 from weir.core.scores import Note, Row, Scores
 from weir.core.short_names import look_alike_notes, run_titles, systems_called
 from weir.core.tables import Table, sentences
@@ -73,13 +73,13 @@ from weir.systems.protocol import DEPTH
 
 ORDER = "grid.json"
 LAST = 1 << 30  # behind all that were asked for
+_NAMED = 3  # missing results that a sentence names
 _SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 
 @dataclass(frozen=True)
 class GridOrder:
-    """The datasets and systems that a results folder was asked for, in order, with current judgments and
-    labels."""
+    """A results folder's datasets and systems in the order requested, with current judgments and labels."""
 
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
@@ -87,10 +87,12 @@ class GridOrder:
     """Fingerprint of the judgments that each split was last scored by, by `split_mark`; before 0.3 by dataset."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Label of each system that was given one when it was run."""
+    asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names of the systems that were run on each split, as in {"scifact:test": ("bm25",)}; empty before 0.3."""
 
     @staticmethod
     def read(root: Path) -> GridOrder:
-        """Return the order recorded in a results folder; empty if missing or damaged."""
+        """Return the recorded order; empty if missing or damaged."""
         try:
             sealed = read_sealed(root / ORDER)
             judgments, labels = (
@@ -98,14 +100,15 @@ class GridOrder:
                 for of in ("judgments", "labels")
             )
             datasets, systems = (tuple(map(str, sealed[name])) for name in ("datasets", "systems"))
-            return GridOrder(datasets, systems, judgments, labels)
+            asked = {str(split): tuple(map(str, names)) for split, names in sealed.get("asked", {}).items()}
+            return GridOrder(datasets, systems, judgments, labels, asked)
         except (StoreError, KeyError, TypeError, AttributeError):
             return GridOrder()
 
     def counting(self, dataset: str, split: str, documents: object) -> str | None:
-        """Return the fingerprint of the current judgments of a split; None if unknown.
+        """Return the fingerprint of a split's current judgments; None if unknown.
 
-        documents: fingerprint of the collection's documents.
+        documents: the collection's fingerprint.
         """
         return self.judgments.get(split_mark(dataset, split, documents), self.judgments.get(dataset))
 
@@ -119,9 +122,9 @@ class GridOrder:
 
 
 def split_mark(dataset: str, split: str, documents: object) -> str:
-    """Return a key for a split that tells collections of the same name apart.
+    """Return a key of a split that tells collections of one name apart.
 
-    documents: fingerprint of the collection's documents.
+    documents: the collection's fingerprint.
     """
     return f"{dataset}:{split} {documents}"
 
@@ -132,21 +135,27 @@ def keep_order(
     systems: Iterable[str] = (),
     judgments: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
+    asked: Iterable[tuple[str, str]] = (),
 ) -> None:
-    """Append datasets and systems to the order recorded in a results folder; raises StoreError.
+    """Append datasets and systems to a results folder's order; raises StoreError.
 
-    judgments: {split: fingerprint} of the judgments that are current from now on; see `split_mark`.
-    labels: {system: label}; a label that another system had is taken from it.
+    judgments: {split: fingerprint} of judgments that become current; see `split_mark`.
+    labels: {system: label}; another system with the label loses it.
+    asked: (dataset:split, system) of each result that is to be made.
     """
     with locked(root / f".{ORDER}.lock"):
         before = GridOrder.read(root)
         given = (before.labels, labels or {})
         owners = {label: system for of in given for system, label in of.items()}
+        wanted = {split: dict.fromkeys(names) for split, names in before.asked.items()}
+        for split, system in asked:
+            wanted.setdefault(split, {})[system] = None
         now = GridOrder(
             tuple(dict.fromkeys([*before.datasets, *datasets])),
             tuple(dict.fromkeys([*before.systems, *systems])),
             {**before.judgments, **(judgments or {})},
             {system: label for label, system in owners.items()},
+            {split: tuple(names) for split, names in wanted.items()},
         )
         if now != before:
             write_sealed(root / ORDER, asdict(now))
@@ -162,15 +171,16 @@ AGAIN = "written by Weir 0.1, whose records this version does not read; run the 
 
 
 def rankings_file(folder: Path) -> Path:
-    """Return the path of a result's rankings, which may be missing; raises FormatError for a pipe or a
-    link out of the folder."""
+    """Return the path of a result's run file, perhaps missing; raises FormatError for a pipe or a link out of the
+    folder.
+    """
     path = run_file(folder)
     return named_file(folder, path.name, path, "its rankings, in its own folder")
 
 
 @dataclass(frozen=True, eq=False)
 class ResultCell:
-    """A finished result of a results folder: a system on a collection, with its records."""
+    """A finished result: a system's rankings and scores on a collection, with their records."""
 
     folder: Path
     dataset: str
@@ -201,22 +211,22 @@ class ResultCell:
 
     @property
     def called(self) -> str:
-        """The system's name in notes and tables."""
+        """Return the system's name as notes and tables show it."""
         return self.title or self.label or self.system
 
     @property
     def run(self) -> Path:
-        """The path of the rankings; raises FormatError for a pipe or a link that leads out of the folder."""
+        """Return the path of the rankings; raises FormatError for a pipe or a link out of the folder."""
         return rankings_file(self.folder)
 
     @property
     def collection(self) -> str:
-        """The recorded name of the collection, to which `dataset` may add a split or a hash."""
+        """Return the collection's recorded name, without split or hash."""
         return str(self.scored[-1][1].facts["dataset"])
 
     @property
     def origin(self) -> Origin:
-        """The origin of the scores: judgments, collection, split, system and depth."""
+        """Return the origin of the scores: judgments, collection, split, system and depth."""
         return Origin(
             digest=self.judgments,
             collection=self.unit or self.collection,
@@ -234,12 +244,12 @@ class ResultCell:
 
     @property
     def conventions(self) -> str:
-        """The conventions of its scores, as text, by the recorded rule of self-matches."""
+        """Return the conventions of the scores, as text, by the recorded rule for self-matches."""
         return self_match_rule(dict(self.settings).get("self_match", "keep"))
 
     @property
     def judgments(self) -> str:
-        """Fingerprint of the judgments that gave the scores."""
+        """Return the fingerprint of the judgments that gave the scores."""
         return str(self.scored[-1][1].declared["qrels"])
 
     @property
@@ -248,16 +258,16 @@ class ResultCell:
 
     @property
     def grades(self) -> dict[float, int]:
-        """{grade: number of the split's judgments}; {} if not recorded. Raises FormatError for a damaged
-        record."""
+        """Return {grade: number of judgments}; {} if not recorded. Raises FormatError for a damaged record."""
         with as_weir_writes_it(self.folder):
             grades = self.scored[-1][1].facts.get("grades", {})
             return {float(grade): int(number) for grade, number in grades.items()}
 
     @property
     def documents(self) -> int | None:
-        """Number of documents in the collection; None if not recorded. Raises FormatError for a damaged
-        record."""
+        """Return the number of documents in the collection; None if not recorded. Raises FormatError for a
+        damaged record.
+        """
         with as_weir_writes_it(self.folder):
             documents = self.scored[-1][1].facts.get("documents")
             indexed = [
@@ -267,17 +277,17 @@ class ResultCell:
 
     @property
     def longest(self) -> int:
-        """Length of the longest ranking; `depth` for records before 0.3, which lack it."""
+        """Return the length of the longest ranking; `depth` for records before 0.3."""
         return int(self.scored[-1][1].facts.get("longest") or self.depth)
 
     @property
     def whole(self) -> bool:
-        """True if rankings are recorded to hold every relevant document; False in older records."""
+        """Return True if rankings are recorded to have all relevant documents."""
         return self.scored[-1][1].facts.get("whole") is True
 
     @property
     def cut(self) -> int | None:
-        """The length that nearly all rankings have although more was asked for; None without one."""
+        """Return the length of nearly all rankings if it is less than requested; None otherwise."""
         cut = self.scored[-1][1].facts.get("cut")
         return None if cut is None else int(cut)
 
@@ -286,11 +296,11 @@ class ResultCell:
         return next((r.mean for r in self.rows if r.measure == measure), None)
 
     def named_rows(self) -> list[Row]:
-        """Return the rows of means, with the label as the system's name."""
+        """Return the rows of means, with the label as system's name."""
         return [replace(row, system=self.label or self.system, title=self.title) for row in self.rows]
 
     def values(self) -> Scores:
-        """Return the scores of all measures by query; raises StoreError if a file changed."""
+        """Return the scores of all measures by query, with notes; raises StoreError if a file changed."""
         parts = []
         for path, record in self.scored:
             values = path.with_suffix(".jsonl")
@@ -331,23 +341,22 @@ class ResultCell:
 
 
 def shared_measures(first: ResultCell, second: ResultCell) -> list[str]:
-    """Return the names of the measures that both results have, in the order of the first."""
+    """Return the names of measures that both results have."""
     theirs = {row.measure for row in second.rows}
     return [row.measure for row in first.rows if row.measure in theirs]
 
 
 def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
-    """Return {label: title} of the systems with a title."""
+    """Return {label: title} of systems with a title."""
     return {cell.label: cell.title for cell in cells if cell.title}
 
 
 def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[ResultCell]:
-    """Return the results of these systems; all if none is named.
+    """Return the results of these systems, all for none.
 
-    systems: full names, titles, short names, paths of stored rankings, equivalent texts, grids in braces, or
-        unique prefixes.
+    systems: names, titles, paths of stored rankings, equivalent texts, grids in braces, or unique prefixes.
 
-    Raises UnknownName for an absent system, BadValue for a text that fits several.
+    Raises UnknownName for an absent system, BadValue for an ambiguous text.
     """
     if not systems:
         return list(cells)
@@ -400,17 +409,17 @@ def chosen_cells(
 
 
 def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
-    """Return the results grouped by dataset, with unique dataset names (`dataset_names`)."""
+    """Return the results by dataset, uniquely named (`dataset_names`)."""
     called = [_called(cell, *names) for cell, names in zip(cells, dataset_names(cells), strict=True)]
     places = list(dict.fromkeys(cell.dataset for cell in called))
     return _labelled(sorted(called, key=lambda cell: places.index(cell.dataset)))
 
 
 def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
-    """Return, for each result, (unique name of its dataset, name of its collection).
+    """Return (unique dataset name, collection's name) of each result.
 
-    The split is added, as in scifact:dev, if a collection has several; a hash, as in kb [1a2b3c], if
-    collections share a name; the rule of self-matches, if it differs between systems.
+    Added are the split, as in scifact:dev, if there are several; a hash, as in kb [1a2b3c], for collections of
+    one name; a differing rule for self-matches.
     """
     texts: dict[str, dict[tuple[object, object], None]] = {}
     splits: dict[str, set[str]] = {}
@@ -442,12 +451,12 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
 
 
 def scored_measures(cells: Iterable[ResultCell]) -> tuple[str, ...]:
-    """Return the names of all measures of results, in order of first occurrence."""
+    """Return the names of all measures of these results, in order of first occurrence."""
     return tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
 
 
 def by_collection(cells: Sequence[ResultCell]) -> list[ResultCell]:
-    """Return the results with datasets named as in their records."""
+    """Return the results with datasets named as recorded."""
     return _labelled([_called(cell, cell.collection) for cell in cells])
 
 
@@ -488,9 +497,9 @@ def open_cell(folder: Path | str) -> ResultCell:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """Return the run file of a result, or of each system in the results on a collection.
+    """Return the run file of a result, or of each system on a collection.
 
-    Raises FormatError without results, BadValue for several collections or splits; warns (RankingWarning) of
+    Raises FormatError without results, BadValue for several collections or splits. Warns (RankingWarning) of
     results left out for a smaller k.
     """
     if (folder / RECORD).exists() or run_file(folder).exists():
@@ -507,10 +516,9 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = None) -> None:
-    """Raise BadValue if recorded documents and queries of run files both differ from each other's or from the
-    dataset's.
+    """Raise BadValue if run files' recorded documents and queries both differ from each other's or the dataset's.
 
-    Warns (RankingWarning) if either differs, or if self-matches were left out of some files only.
+    Warns (RankingWarning) if either differs, or only some files are without self-matches.
     """
     first: tuple[Path, object, object] | None = None
     kept: dict[bool, Path] = {}
@@ -559,8 +567,7 @@ def _cells_of(folder: Path) -> list[ResultCell]:
 
 
 def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
-    """Return the finished result in a folder, with these rows; raises StoreError if another process
-    removed it."""
+    """Return the finished result in a folder, with these rows; raises StoreError if it was removed."""
     alike = (cell for cell in _cells_in(folder) if bool(rows) == bool(cell.rows))
     cell = next((cell for cell in alike if all(row in cell.rows for row in rows)), None)
     if cell is None:
@@ -569,11 +576,11 @@ def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
 
 
 def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]:
-    """Return every finished result of a folder, in the order of datasets and systems requested, then by time.
+    """Return a folder's finished results, in the order requested, then by time.
 
     unjudged: include collections without judgments.
 
-    Warns (LossWarning) of records that cannot be read. Raises FormatError if there is no result.
+    Warns (LossWarning) of unreadable records. Raises FormatError without a result.
     """
     root = path_of(root)
     groups, damaged = _by_folder(root)
@@ -582,12 +589,15 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
     return _finished(root, groups, unjudged)
 
 
-def finished_and_lacking(root: Path, datasets: Sequence[str] = ()) -> tuple[list[ResultCell], list[str]]:
-    """Return (finished results in order, sentences on unreadable records and on rankings without scores).
+def finished_and_lacking(
+    root: Path, datasets: Sequence[str] = (), systems: Sequence[str] = ()
+) -> tuple[list[ResultCell], list[str]]:
+    """Return (finished results, sentences on missing results, unreadable records and unscored rankings).
 
-    datasets: only unscored rankings of these are mentioned, by default all.
+    datasets: mention only missing results and rankings on these, by default all.
+    systems: mention only missing results of these, whole names or beginnings, by default all.
 
-    Raises FormatError if there is no result.
+    Raises FormatError without a result.
     """
     groups, damaged = _by_folder(root)
     cells = _finished(root, groups)
@@ -598,10 +608,43 @@ def finished_and_lacking(root: Path, datasets: Sequence[str] = ()) -> tuple[list
             if (not datasets or cell.dataset in datasets) and (cell.dataset, cell.system) not in scored:
                 lacking.setdefault(cell.dataset, []).append(cell.system)
     remedy = "weir labels pool writes what to judge, and the same weir run scores them by judgments"
-    return cells, damaged + [
+    missing = _missing(root, groups, datasets, systems)
+    return cells, damaged + missing + [
         f"{name}: rankings without scores of {', '.join(run_titles(of).values())}: {remedy}"
         for name, of in lacking.items()
     ]
+
+
+def missing_results(root: Path, datasets: Sequence[str] = (), systems: Sequence[str] = ()) -> list[str]:
+    """Return a sentence with the count and names of results that runs into a folder began and did not finish,
+    or that were removed since; [] if there are none.
+
+    datasets, systems: only these, by default all; a system by its whole name or a beginning.
+    """
+    return _missing(root, _by_folder(root)[0], datasets, systems)
+
+
+def _missing(
+    root: Path, groups: Sequence[Sequence[ResultCell]], datasets: Sequence[str], systems: Sequence[str]
+) -> list[str]:
+    there = {(f"{cell.dataset}:{cell.split}", cell.system) for group in groups for cell in group}
+    chosen = {member for name in datasets for member in catalogue.members(name)}
+    asked = [
+        (split, system)
+        for split, names in GridOrder.read(root).asked.items()
+        for system in names
+        if not datasets or chosen & {split, split.rpartition(":")[0]}
+        if not systems or system.startswith(tuple(systems))
+    ]
+    missing = [(split, system) for split, system in asked if (split, system) not in there]
+    if not missing:
+        return []
+    titles = run_titles(list(dict.fromkeys(system for _, system in missing)))
+    named = [f"{titles[system]} on {split}" for split, system in missing]
+    shown = ", ".join(named if len(named) <= _NAMED + 1 else named[:_NAMED])
+    more = "" if len(named) <= _NAMED + 1 else f" and {len(named) - _NAMED:,} more"
+    lack = part_of(len(missing), len(asked), "results asked for", "is missing", "are missing")
+    return [f"{lack}: {shown}{more}; the same weir run makes what is missing"]
 
 
 def _by_folder(root: Path) -> tuple[list[list[ResultCell]], list[str]]:
@@ -628,7 +671,7 @@ def _damage(path: Path) -> list[str]:
 
 
 def no_folder(root: Path) -> str:
-    """Return a phrase for what is at a path that should be a results folder."""
+    """Return a phrase that says why a path is no results folder."""
     if not root.exists():
         return "no such folder"
     if is_zipfile(root):
@@ -683,7 +726,7 @@ def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool
 
 
 def damaged_records(root: Path) -> list[str]:
-    """Return a sentence on each record of a results folder that cannot be read; [] without any."""
+    """Return a sentence on each unreadable record of a results folder."""
     problems = []
     for pattern in (f"*/*/{RECORD}", f"*/*/{SCORES}"):
         problems += [text for path in sorted(root.glob(pattern)) for text in _damage(path)]
@@ -691,10 +734,9 @@ def damaged_records(root: Path) -> list[str]:
 
 
 def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:
-    """Return the collection of a result: the given one, else the recorded one or the catalogue's.
+    """Load a result's collection: `collection`, else the recorded or the catalogue's.
 
-    None if neither has the measured fingerprint; nothing is downloaded. Raises the errors of `load` for a
-    given collection.
+    None if neither has the recorded fingerprint; nothing is downloaded. Raises as `load` for `collection`.
     """
     if collection is not None:
         if isinstance(collection, Dataset):
@@ -717,10 +759,8 @@ def recorded_place(cell: ResultCell) -> str:
 
 
 def place_to_name(cell: ResultCell) -> str:
-    """Return the place of a result's collection for a command elsewhere: a path to a known collection as its
-    name, others as they were recorded.
-
-    It is known if the catalogue's copy here has the recorded fingerprint, or its files the catalogue's content.
+    """Return a result's collection for a command elsewhere: the catalogue's name if its content is equal, else as
+    recorded.
     """
     place = recorded_place(cell) or cell.collection
     if is_reference(place) or catalogue_name(place) or cell.collection not in catalogue.collection_names():
@@ -737,11 +777,7 @@ def place_to_name(cell: ResultCell) -> str:
 
 
 def without_command(cell: ResultCell) -> str:
-    """Return why no command here makes a result's system, such as "mine (made in Python; ...)"; "" if one does.
-
-    Its name stands for objects of a program, which have names and perhaps versions, or for a system of a package that
-    is not installed.
-    """
+    """Return why no command here repeats a result, such as "mine (made in Python; ...)"; "" if one does."""
     if objects := given_objects(cell):
         return f"{cell.system} (made in Python; {'; '.join(map(str, objects))})"
     try:
@@ -757,7 +793,7 @@ def without_command(cell: ResultCell) -> str:
 
 @dataclass(frozen=True)
 class GivenObject:
-    """A function or an object of a user in the system of a result."""
+    """A user's Python function or object in a result's system."""
 
     name: str
     version: str | None
@@ -773,7 +809,7 @@ class GivenObject:
 
 
 def given_objects(cell: ResultCell) -> list[GivenObject]:
-    """Return a user's functions and objects in a result's system, each once."""
+    """Return a user's Python functions and objects in a result's system, each once."""
     made: dict[str, Any] = {}
     for _, record in cell.stages:
         made |= record.made.get("objects") or {}
@@ -806,7 +842,7 @@ def _objects(described: object) -> Iterator[Mapping[str, Any]]:
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """Return a result's collection from its recorded place; None unless it is there with the same judgments.
+    """Load a result's collection from its recorded place; None if missing or judged otherwise.
 
     fetch: download it if necessary.
     """
@@ -829,11 +865,11 @@ def with_collections(
 ) -> tuple[list[tuple[ResultCell, Dataset | None]], list[str]]:
     """Return (pairs of a result and its collection or None, sentences on results left out).
 
-    by: groups of queries; collections are only loaded if it names a column.
+    by: groups of queries; collections are loaded if it names a column.
     collections: each NAME=PATH or PATH.
 
-    Results without their collection on this machine are left out, unless all are without it. Raises
-    UnknownName or BadValue for a wrong place, and the WeirErrors of loading.
+    Results without their collection here are left out, unless all are. Raises UnknownName or BadValue for a wrong
+    place.
     """
     if not is_column(by):
         return [(cell, None) for cell in cells], []
@@ -862,9 +898,8 @@ def elsewhere(cell: ResultCell) -> str:
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """Return a result's collection from the given places, else as `cell_collection`; None if that finds none.
-
-    places: {collection: name, path or Dataset}.
+    """Load a result's collection from `places`, {collection: name, path or Dataset}, else as `cell_collection`;
+    None if not found.
     """
     place = places.get(cell.collection)
     if place is None:
@@ -877,10 +912,9 @@ def collection_places(
 ) -> dict[str, str | Path | Dataset]:
     """Return {recorded name: present place} of collections.
 
-    collections: NAME=PATH, or just PATH if unambiguous.
+    collections: each NAME=PATH, or PATH if unambiguous.
 
-    Raises UnknownName for a name that no result has, BadValue for an ambiguous path, and the WeirErrors of
-    loading.
+    Raises UnknownName for a name without results, BadValue for an ambiguous path.
     """
     names = list(dict.fromkeys(cell.collection for cell in cells))
     places: dict[str, str | Path | Dataset] = {}
@@ -894,7 +928,7 @@ def collection_places(
 
 
 def named_place(collection: str | Path | Dataset) -> tuple[str, str | Path | Dataset]:
-    """Return (NAME, PATH) of a text NAME=PATH; ("", argument) for an existing path and without NAME=."""
+    """Return (NAME, PATH) of a text NAME=PATH; ("", argument) for an existing path and any other value."""
     if isinstance(collection, Dataset) or Path(collection).exists():
         return "", collection
     name, equals, place = str(collection).partition("=")
@@ -1026,7 +1060,7 @@ def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[Resu
 
 
 def current_cells(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (results scored by the current judgments, a sentence on each result left out)."""
+    """Return (results scored by the current judgments, a sentence on each other result)."""
     outdated = [cell for cell in cells if cell.outdated]
     problem = "was scored by other judgments than the last ones asked for, and does not compare"
     remedy = "left out; the same weir run scores it again"
@@ -1062,8 +1096,7 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (results, a sentence for each left out): of results that differ only in k, the largest k is
-    kept."""
+    """Return (results, sentences on results left out); of results that differ only in k, the largest k stays."""
     largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
@@ -1098,7 +1131,7 @@ def _marks(cell: ResultCell) -> tuple[str, str]:
 
 @contextmanager
 def as_weir_writes_it(folder: Path) -> Iterator[None]:
-    """Raise FormatError for an unexpected type in a result's records within the block."""
+    """Raise FormatError for wrong types in a result's records, within the block."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -1106,8 +1139,9 @@ def as_weir_writes_it(folder: Path) -> Iterator[None]:
 
 
 def index_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the summed seconds, bytes and documents of a result's indexes; {} without an index. Raises
-    FormatError for a damaged record."""
+    """Return the summed seconds and bytes of a result's indexes, its documents and peak memory; {} without.
+    Raises FormatError for damage.
+    """
     with as_weir_writes_it(cell.folder):
         records = [record for _, record in cell.stages if record.kind == "index"]
         if not records:
@@ -1120,10 +1154,9 @@ def index_cost(cell: ResultCell) -> dict[str, Any]:
 
 
 def search_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the summed cost of a result's rankings, with the facts of its own record; raises FormatError for
-    a damaged one.
+    """Return the summed cost of a result's rankings, and its record's facts; raises FormatError for damage.
 
-    For rankings read from a file, "seconds" and "peak_mb" are None and "single_query_ms" is empty.
+    For stored rankings, "seconds" and "peak_mb" are None, "single_query_ms" is empty.
     """
     with as_weir_writes_it(cell.folder):
         records = [record for _, record in cell.stages if record.kind == "run"]
@@ -1145,14 +1178,13 @@ def _measured(record: Record) -> bool:
 
 
 def whole_seconds(cell: ResultCell) -> float | None:
-    """Return the seconds that a result's indexes and rankings took; None if some were not measured."""
+    """Return the seconds that a result's indexes and rankings took; None if some are unknown."""
     records = [record for _, record in cell.stages]
     return sum(float(r.cost["seconds"]) for r in records) if all(map(_measured, records)) else None
 
 
 def search_seconds(cells: Iterable[ResultCell]) -> float | None:
-    """Return the seconds that the searches of results took, each search counted once; None if none was
-    measured."""
+    """Return the seconds that these results' searches took, each counted once; None if all are unknown."""
     seconds: dict[Path, float] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -1182,10 +1214,12 @@ def _own_said(cell: ResultCell) -> str:
     return own and f"{own}; drop-self leaves it out"
 
 
-def not_as_published(cell: ResultCell) -> str:
-    """Return a sentence on how a result's collection differs from the catalogue's, by recorded counts; ""
-    if no score depends on it."""
-    name = catalogue.original(cell.collection)
+def not_as_published(cell: ResultCell, called: str = "") -> str:
+    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on it.
+
+    called: what its collection is said to be, by default its own name.
+    """
+    name = catalogue.original(called or cell.collection)
     if name not in catalogue.collection_names():
         return ""
     usual = catalogue.get(name).split == cell.split and bool(cell.rows)
@@ -1193,12 +1227,13 @@ def not_as_published(cell: ResultCell) -> str:
         name, cell.queries if usual else None, cell.documents, cell.grades if usual else None
     )
     decisive = tuple(one for one in differences if catalogue.changes_scores(one[0]))
-    return catalogue.not_as_published(cell.collection, decisive) if decisive else ""
+    return catalogue.not_as_published(called or cell.collection, decisive) if decisive else ""
 
 
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
-    """Return a sentence for each collection and re-ranker that left candidates unscored, unless the user
-    chose its depth."""
+    """Return a sentence for each collection and re-ranker that left candidates unscored, unless the user chose
+    its depth.
+    """
     sentences: dict[str, None] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -1231,7 +1266,7 @@ def _unread_notes(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
-    """Return (candidates left unscored, all candidates) of a result's re-rankers."""
+    """Return (candidates left unscored, all candidates), summed over a result's re-rankers."""
     with as_weir_writes_it(cell.folder):
         reranked = [record.facts.get("reranked", {}) for _, record in cell.stages]
         unscored, candidates = (
@@ -1243,7 +1278,7 @@ def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
     """Return a sentence on how many candidates a re-ranker left unscored.
 
-    bound: words before the number, such as "at most ".
+    bound: words before the number, such as "up to ".
     """
     return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, beyond its depth"
 
@@ -1264,13 +1299,14 @@ def _summed(records: list[Record]) -> dict[str, Any]:
 
 
 def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the rows of results under their labels, then the means over complete groups of datasets."""
+    """Return the labelled rows of results, then the means over complete groups."""
     return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means over each complete group of datasets with the same k, by system and measure; []
-    without one."""
+    """Return the means over complete groups of datasets with the same k, by system and measure; [] without a
+    group.
+    """
     datasets = {cell.dataset for cell in cells}
     whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]
     if not whole:
@@ -1295,7 +1331,7 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> list[Note]:
-    """Return the notes to print with scores of results, on their provenance, rankings and judgments.
+    """Return the notes to print with results' scores, on provenance, rankings and judgments.
 
     measures: those shown, by default all.
     """
@@ -1350,8 +1386,7 @@ def _cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
 
 
 def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return notes on systems that return much longer rankings than others, and on each k that measures
-    exceed; [] without any."""
+    """Return notes on systems with much longer rankings than others, and on each k that measures exceed."""
     of_dataset: dict[str, dict[str, int]] = {}
     whole: dict[str, set[str]] = {}
     names = set(measures)
@@ -1372,10 +1407,9 @@ def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list
 
 
 def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()) -> list[str]:
-    """Return sentences on results with equal names but different algorithms, settings, k or collections; []
-    without any.
+    """Return sentences on results of one name with other algorithms, settings, k or collections.
 
-    measures: those whose algorithms count, by default all.
+    measures: whose algorithms count, by default all.
     """
     sentences = other_algorithms(
         {
@@ -1438,7 +1472,7 @@ def answered_texts(cell: ResultCell) -> tuple[object, object]:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The records of everything that made a result: indexes, rankings, scores."""
+    """The records of all stages (index, rankings, scores) that gave a result."""
 
     dataset: str
     system: str
@@ -1447,7 +1481,7 @@ class Provenance:
 
 
 def provenance_of(cell: ResultCell) -> Provenance:
-    """Return the records of everything that made a result, in the order in which it was made."""
+    """Return the records of all stages that gave a result, in the order of computation."""
     stages = tuple(
         {"folder": Path(os.path.relpath(folder, cell.folder.parent)).as_posix(), **record.to_json()}
         for folder, record in (*cell.stages, *cell.scored)

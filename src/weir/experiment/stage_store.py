@@ -1,4 +1,4 @@
-"""Find a collection's stages (indexes, rankings, scores) on disk, or make them once under a lock."""
+"""Find a collection's stages on disk, or compute them once."""
 
 from __future__ import annotations
 
@@ -111,8 +111,9 @@ def silent() -> Iterator[None]:
 
 
 def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
-    """Return {"p50", "p95", "p99", "mean": milliseconds of single queries, "queries": their number}, timed
-    without caches; {} without queries."""
+    """Time single queries without caches; return {"p50", "p95", "p99", "mean": milliseconds, "queries": number},
+    {} for none.
+    """
     count = min(LATENCY_QUERIES, len(queries))
     milliseconds: list[float] = []
     begun = time.perf_counter()
@@ -174,29 +175,28 @@ OPENED_INDEXES, HELD_RUNS = 3, 4
 
 
 class StageSharing(Protocol):
-    """A store of stages (indexes, rankings) that machines share; methods raise StoreError if it cannot be
-    reached."""
+    """A store of stages that machines share; methods raise StoreError if unreachable."""
 
     def try_out(self) -> None:
-        """Write, read and remove an object, to test access to the store."""
+        """Write, read and remove an object, to test access."""
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
-        """Download a stage, and return True; False if the store lacks it or, with a note, has it damaged."""
+        """Download a stage and return True; return False if it is missing or, with a note, damaged."""
 
     def has(self, stage: Stage, root: Path) -> bool:
-        """Return True if the shared store has this stage."""
+        """Return True if the store has this stage."""
 
     def publish(self, stage: Stage, root: Path, watch: Watch) -> None:
-        """Upload a valid stage unless the store has it, its record last."""
+        """Upload a complete stage, its record last, unless the store has it."""
 
     def tell(self, stage: Stage, root: Path) -> None:
-        """Upload the record of a stage whose files stay on this machine."""
+        """Upload a stage's record alone; its files stay here."""
 
     def withdraw(self, stage: Stage, root: Path) -> None:
-        """Remove the records of a stage whose files are damaged."""
+        """Remove the records of a damaged stage."""
 
     def lease(self, stage: Stage, root: Path, watch: Watch) -> AbstractContextManager[None]:
-        """Return a context manager that waits for the exclusive right to make a stage, and holds it."""
+        """Return a context manager that waits for the exclusive right to compute a stage."""
 
 
 STAGE_STORES = Registry[Callable[[str, Path], StageSharing]]("stage store", group="weir.stage_stores")
@@ -205,7 +205,7 @@ STAGE_STORES = Registry[Callable[[str, Path], StageSharing]]("stage store", grou
 
 @dataclass(frozen=True, eq=False)
 class StageCache:
-    """The stages (indexes, rankings, scores) of a collection, each made once."""
+    """A collection's stages, each read from disk or computed once."""
 
     root: Path
     """The folder <results>/<collection>."""
@@ -225,7 +225,7 @@ class StageCache:
     """Warnings that were issued, shared by the collections of a grid, so that each is printed once."""
 
     def named(self, name: str) -> StageCache:
-        """Return the cache with progress shown under this name."""
+        """Return the cache, showing progress under this name."""
         watch = self.watch
 
         def watch_cell(stage: str, done: int, total: int) -> None:
@@ -261,16 +261,14 @@ class StageCache:
         return self.opened[name]
 
     def encoded(self, part: Retriever) -> bool:
-        """Return True if a system's documents are already encoded, in the results folder or the shared
-        store."""
+        """Return True if a system's documents are already encoded, here or in the shared store."""
         stage = index_stage(part, self.dataset.corpus)
         if stage.found(self.store / INDEXES) is not None:
             return True
         return self.shared is not None and self.shared.has(_vectors_of(stage), self.store / VECTORS)
 
     def encode_share(self, part: Retriever, encode: ShareEncoder, share: tuple[int, int]) -> None:
-        """Encode a share of the documents into the folder from which the index is built; do nothing if they
-        are encoded.
+        """Encode a share of the documents for the index, unless all are encoded.
 
         share: (number from 0, number of shares).
         """
@@ -297,16 +295,16 @@ class StageCache:
         return Stage("run", str(part), {**self.asked_by(part), "k": k, "system": part.describe()})
 
     def asked_by(self, part: Retriever) -> dict[str, object]:
-        """Return the inputs that decide a system's rankings besides its settings, such as metadata that it
-        reads."""
+        """Return the inputs besides settings that decide a system's rankings, such as metadata."""
         asked = self.asked
         deep = asked_depth(part) if "restricted" in asked else {}
         return {**asked, **deep, **_metadata(part, self.dataset.corpus)}
 
     @property
     def asked(self) -> dict[str, str]:
-        """The inputs that decide the rankings of any search: fingerprints of documents and queries, and
-        restrictions."""
+        """Return the inputs that decide rankings of any system: fingerprints of documents and queries,
+        restrictions.
+        """
         declared = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
         metadata = self.dataset.queries.metadata
         if metadata is not None and (metadata.lists() or metadata.permitted is not None):
@@ -316,11 +314,11 @@ class StageCache:
         return declared
 
     def read_or_search(self, part: Retriever, k: int) -> tuple[Path, Run]:
-        """Return (folder, run) of a system's rankings, read if they are on disk and intact, else searched."""
+        """Return (folder, run) of a system's rankings, read if undamaged on disk, else searched and stored."""
         return self.cached_run(self.run_stage(part, k), lambda: self.searched(part, k), self.store)
 
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
-        """Return (folder, run) of a stage, read if it is on disk and intact, else made by `search`."""
+        """Return (folder, run) of a stage, read if undamaged on disk, else computed by `search` and stored."""
         root = self.root if session_only(stage.declared) else root
         folder = self._made_once(
             stage,
@@ -394,7 +392,7 @@ class StageCache:
             place.rmdir()
 
     def sound_run(self, stage: Stage) -> Path | None:
-        """Return the folder of a stage's intact rankings, in the results or the store; None without any."""
+        """Return the folder of a stage's undamaged rankings, in the results or the store; None without any."""
         places = (self.sound(stage, root) for root in dict.fromkeys((self.root, self.store)))
         return next((place for place in places if place is not None), None)
 
@@ -417,8 +415,9 @@ class StageCache:
                 return
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
-        """Return the folder of a stage below `root` with intact files; None if missing or, with a note,
-        damaged."""
+        """Return the folder of an undamaged stage below `root`; None if it is missing, or damaged, which deletes
+        its record.
+        """
         stored = stage.found(root)
         if stored is None:
             if (root / stage.folder_name / RECORD).exists():
@@ -505,9 +504,9 @@ class StageCache:
         making.prepared += prepare(kernels_of(part, len(corpus)), lambda line: self.watch(line, 0, 1))
 
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
-        """Return (run, facts for the record, measured time and memory) of a search for all queries.
+        """Search all queries; return (run, facts for the record, time and memory).
 
-        A costly system without a version is searched once, at the grid's largest depth, and cut at k.
+        A system without a version is searched once, at the grid's largest depth.
         """
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as making:
@@ -586,7 +585,7 @@ _REPLACED = (
 
 @dataclass(frozen=True, eq=False)
 class CachedRankings:
-    """A searcher that reads stored rankings if all queries of the collection are asked, and else searches."""
+    """A searcher that reads stored rankings if the queries are all of the collection's, and else searches."""
 
     cache: StageCache
     part: Retriever
@@ -617,8 +616,7 @@ def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
 
 
 def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict[str, int]:
-    """Return {folder name: largest depth} of the systems without a version, which a grid searches only
-    once."""
+    """Return {folder name: largest depth} of systems without a version, which a grid searches once."""
     depths = dict[str, int]()
 
     def ask(system: Retriever, depth: int) -> None:
@@ -635,8 +633,7 @@ def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:
-    """Return the declaration of a system's index over a corpus; systems with equal declarations share the
-    index."""
+    """Return the declaration of a system's index over a corpus; systems with equal declarations share it."""
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     about = {"corpus": corpus.fingerprint, **_metadata(whole, corpus), "system": whole.describe()}
     return Stage("index", str(whole), about)
@@ -652,12 +649,12 @@ def _metadata(part: Retriever, corpus: Corpus) -> dict[str, object]:
 
 
 def inputs_below(used: Iterable[tuple[str, str]], root: Path) -> tuple[tuple[str, str], ...]:
-    """Return (kind, folder relative to `root`) of each stage used."""
+    """Return (kind, folder relative to `root`) of used stages."""
     return tuple((kind, Path(os.path.relpath(folder, root)).as_posix()) for kind, folder in used)
 
 
 def run_file(folder: Path) -> Path:
-    """Return the path of the rankings in a folder: run.trec if it exists, else run.json."""
+    """Return the run file in a folder: run.trec if it exists, else run.json."""
     path = folder / "run.trec"
     return path if path.exists() else folder / "run.json"
 

@@ -1,4 +1,4 @@
-"""Stages: the indexes, rankings and scores that a grid keeps on disk, each with a key and a record."""
+"""Stages: indexes, rankings and scores on disk, each with a key and a record."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_
 
 @dataclass
 class Making:
-    """Counters of seconds, memory and requests of a stage while it is made."""
+    """Counters of seconds, memory and requests of a stage being computed."""
 
     own: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))
     """Counts of its own work, without the stages made within it."""
@@ -59,7 +59,7 @@ class Making:
     """A user's objects in its system, by name."""
 
     def cost(self) -> dict[str, object]:
-        """Return the figures for the record; time of compilation is separate."""
+        """Return {figure: value} for the record: seconds without compilation, peak megabytes, and use of an API."""
         compiling = self.own["compile_seconds"]
         compiled = self.prepared + compiling
         figures: dict[str, object] = {
@@ -80,18 +80,18 @@ class Making:
 
 @dataclass(frozen=True, eq=False)
 class Stopwatch:
-    """The stages being made at this moment, each within the one before."""
+    """Measures the stages being computed, each within the one before."""
 
     at_work: list[Making] = field(default_factory=list)
 
     def used(self, kind: str, folder: str) -> None:
-        """Record that the stage being made, if any, uses this stage."""
+        """Record that the stage being computed, if any, uses this stage."""
         if self.at_work:
             self.at_work[-1].inputs[kind, folder] = None
 
     @contextmanager
     def making(self) -> Iterator[Making]:
-        """Yield the counters of a stage that is made in the block; only code within `timed` is measured."""
+        """Yield the counters of a stage that the block computes; only code within `timed` is measured."""
         one, begun = Making(), _counts()
         self.at_work.append(one)
         try:
@@ -103,7 +103,7 @@ class Stopwatch:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Count the block's time for the stage being made, without the time of stages made within it."""
+        """Count the block's time for the stage being computed, without stages within it."""
         one, begun = self.at_work[-1], _counts()
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii", newline="\n")
@@ -118,7 +118,7 @@ class Stopwatch:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Count no time of the block, such as for reading earlier results, for the stage being made."""
+        """Leave out the block's time, as for reading earlier results, from the stage being computed."""
         with self.making() as one:
             yield
         for kind, folder in one.inputs:
@@ -184,9 +184,9 @@ CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx
 
 
 def current_environment(stage: Stage, objects: Mapping[str, object]) -> dict[str, object]:
-    """Return the time, versions of the packages that made a stage, and machine, for its record.
+    """Return the time, machine and packages that computed a stage.
 
-    objects: a user's objects in its system, by name; their classes and checkpoints stand in the record.
+    objects: a user's objects in its system, by name.
     """
     jit = sys.modules.get("weir.kernels.jit")
     compiled = (
@@ -222,8 +222,7 @@ def _described(given: object) -> dict[str, str]:
 
 
 def _packages_of(paths: Iterable[str]) -> tuple[dict[str, None], bool]:
-    """Return (distributions of modules, and those of their requirements that are loaded; True if such a module may
-    compute models: it requires a package that does, or is of no distribution)."""
+    """Return (distributions of modules and their loaded requirements, True if one may compute models)."""
     modules = [path.partition(".")[0] for path in paths]
     if not modules:
         return {}, False
@@ -253,7 +252,7 @@ def _normal(distribution: str) -> str:
 
 @cache
 def code_digest() -> str:
-    """Return a hash of Weir's own source files."""
+    """Return a hash of Weir's source files."""
     digest, root = hashlib.blake2b(digest_size=8), Path(__file__).parents[1]
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
@@ -290,8 +289,9 @@ SLUG_LETTERS = 80
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The declaration of an index, rankings or scores: all that decides its files, whether they exist or
-    not."""
+    """The declaration of an index, rankings or scores: everything that decides its files, whether they exist or
+    not.
+    """
 
     kind: str
     """"index", "run" or "scores"."""
@@ -307,31 +307,32 @@ class Stage:
 
     @property
     def decisive(self) -> object:
-        """The part of the declaration that decides the key: without engines, names reduced to the kind of
-        system."""
+        """Return the part of the declaration that decides the key: without engines, names reduced to kinds of
+        systems.
+        """
         return self._parts[0]
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """The engines that compute the stage; None for one that is not installed here."""
+        """Return the engines that compute the stage; None in place of one that is not installed here."""
         return self._parts[1]
 
     @cached_property
     def key(self) -> str:
-        """Hash, in hexadecimal digits, of everything that decides the result."""
+        """Return a hash of everything that decides the result."""
         text = json.dumps([FORMAT, self.kind, self.decisive], sort_keys=True, ensure_ascii=False)
         return hashlib.blake2b(text.encode("utf-8"), digest_size=KEY_BYTES).hexdigest()
 
     @cached_property
     def folder_name(self) -> str:
-        """Name, key and engines, in characters that every file system accepts."""
+        """Return name, key and engines in characters that every file system accepts."""
         parts = [slug(self.name), self.key, *(slug(e, 40) for e in self.engines if e)]
         return "-".join(parts)
 
     def found(self, root: Path) -> tuple[Path, Record] | None:
-        """Return (folder, record) of the stage below `root`, found by key; None if there is none.
+        """Return (folder, record) of the stage below `root`, by key; None without.
 
-        An engine that is not installed here matches any.
+        An engine that is not installed matches any.
         """
         exact = root / self.folder_name
         engines_known = None not in self.engines
@@ -343,14 +344,14 @@ class Stage:
         return None
 
     def is_of(self, record: Record) -> bool:
-        """Return True if a record is of this stage; an engine that is not installed here matches any."""
+        """Return True if a record is of this stage; an engine that is not installed matches any."""
         same = record.kind == self.kind and record.stage.decisive == self.decisive
         return same and (None in self.engines or record.engines == self.engines)
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The record of an index, rankings or scores, written once, after all files."""
+    """The record of an index, rankings or scores, written after all its files."""
 
     kind: str
     name: str
@@ -368,20 +369,22 @@ class Record:
 
     @cached_property
     def stage(self) -> Stage:
-        """The declaration in the record."""
+        """Return the declaration in the record."""
         return Stage(self.kind, self.name, self.declared)
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """The engines that computed the stage, such as "numpy"; None for one that is not installed here."""
+        """Return the engines that computed the stage, such as "numpy"; None in place of one that is not installed
+        here.
+        """
         return self.stage.engines
 
     def verify(self, folder: Path) -> None:
-        """Raise StoreError, naming the file, if a file is missing or changed."""
+        """Raise StoreError for a missing or changed file."""
         verify_files(folder, self.files)
 
     def to_json(self) -> dict[str, object]:
-        """Return the record with its format, its key and a checksum of the rest."""
+        """Return the record with format, key and checksum."""
         entries = {
             "format": FORMAT,
             "stage": self.kind,
@@ -398,15 +401,14 @@ class Record:
 
 
 def setting_changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
-    """Return (dotted name, text before, text now) of each setting that decides results and differs; "" if
-    absent."""
+    """Return (dotted name, text before, text now) of each setting that decides results and differs; "" if absent."""
     one, other = (dict(flattened("", stage.decisive)) for stage in (before, now))
     names = [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
     return [(name, one.get(name, ""), other.get(name, "")) for name in names]
 
 
 def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - whatever JSON holds
-    """Return the settings within a nested value as (dotted name, text)."""
+    """Return the settings in a nested value as (dotted name, text)."""
     if isinstance(value, dict):
         return [
             pair
@@ -421,13 +423,12 @@ def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 -
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a record, which makes its stage valid; raises StoreError if that fails."""
+    """Write a stage's record, which makes the stage valid; raises StoreError."""
     write_json(path, record.to_json())
 
 
 def read_record(path: Path) -> Record:
-    """Return the record in a file; raises StoreError if it is missing, damaged, edited, or of another
-    format."""
+    """Return the stage record in a JSON file; raises StoreError if missing, damaged, or of another format."""
     try:
         check_record(path)
         return parse_record(path.read_bytes(), path)
@@ -440,8 +441,7 @@ def read_record(path: Path) -> Record:
 
 
 def parse_record(data: bytes, path: Path | str) -> Record:
-    """Return the record in JSON bytes; raises StoreError, naming `path`, if they are damaged, edited, or
-    of another format."""
+    """Return the record in JSON; raises StoreError, naming `path`, for damage or another format."""
     try:
         value = parse_json(data, path)
         if not isinstance(value, dict):
@@ -476,7 +476,7 @@ def parse_record(data: bytes, path: Path | str) -> Record:
 
 
 def record_of(folder: Path, name: str = RECORD) -> Record | None:
-    """Return the record in a stage's folder; None without a valid one."""
+    """Return the stage record in a folder; None without a valid one."""
     try:
         return read_record(folder / name)
     except StoreError:
@@ -484,7 +484,7 @@ def record_of(folder: Path, name: str = RECORD) -> Record | None:
 
 
 def records_in(folder: Path, pattern: str) -> Iterator[tuple[Path, Record]]:
-    """Yield (path, record) of each valid record among the files that match a pattern, by name."""
+    """Yield (path, record) of valid records that match a pattern, sorted."""
     for path in sorted(folder.glob(pattern)):
         record = record_of(path.parent, path.name)
         if record is not None:
@@ -514,12 +514,12 @@ def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - what
 
 
 def first_word(name: object) -> str:
-    """Return the first word of a system's name: its kind."""
+    """Return the first word of a system's name, its kind."""
     return re.split(r"[^A-Za-z0-9_]", str(name).strip(), maxsplit=1)[0]
 
 
 def slug(text: str, letters: int = SLUG_LETTERS) -> str:
-    """Return a text as a short name that every file system accepts."""
+    """Return a text as a name of at most `letters` characters that every file system accepts."""
     plain = re.sub(r"[^A-Za-z0-9.=_-]+", "-", text).strip("-.")[:letters].rstrip(".")
     return f"_{plain}" if UNPORTABLE.search(plain) else plain or "unnamed"
 
@@ -532,7 +532,7 @@ SCORES = "scores-*.json"
 
 
 def stored_rows(record: Record) -> list[Row]:
-    """Return the rows that a record of scores stores, one for each measure."""
+    """Return the rows of means in a record of scores."""
     return [Row.of(row) for row in record.facts["rows"]]
 
 
@@ -542,8 +542,7 @@ def measure_number(measure: Measure) -> int:
 
 
 def outcome(scores: Scores) -> dict[str, object]:
-    """Return the facts of scores for their record: numbers of queries, longest ranking, share of tied
-    documents."""
+    """Return facts of scores for their record: numbers of queries, longest ranking, share of tied documents."""
     return {
         "queries": len(scores.queries),
         "answered": int(np.count_nonzero(scores.answered)),

@@ -1,4 +1,4 @@
-"""Documents of equal score that were cut off at rank k: in how many rankings, and which they are."""
+"""Count and find documents of equal score that were cut off at rank k."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ GROWTH, MOST = 8, 1 << 20
 
 
 def tied_beyond(cell: ResultCell) -> int | None:
-    """Return the number of queries with further documents of rank k's score; None if the search did not
-    record it."""
+    """Return the number of queries with further documents of rank k's score; None if not recorded."""
     seen = cell.ranked.facts.get(TIED_BEYOND_K)
     return seen if isinstance(seen, int) and not isinstance(seen, bool) else None
 
 
 def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
-    """Return a note on documents of equal score that were cut off at a result's k; None without any, or for a
-    smaller cut-off of the measure.
+    """Return a note on documents of equal score cut off at a result's k; None without any, and for a measure with
+    a smaller cutoff.
 
-    searched: the documents beyond k were searched again.
+    searched: the documents beyond k were searched.
     """
     known, k = tied_beyond(cell), cell.depth
     queries = int(_at_risk(run, k).sum()) if known is None else known
@@ -53,10 +52,9 @@ def _at_risk(run: Run, k: int) -> np.ndarray:
 
 
 def with_ties_beyond(cell: ResultCell, dataset: Dataset, run: Run) -> Run | None:
-    """Return a result's rankings with all documents that tie with the k-th, searched in its stored index.
+    """Return a result's run with all documents that tie with the k-th, searched in its index.
 
-    None if no exact search of one index made the rankings, the index is missing or disagrees, or a tie is
-    longer than MOST.
+    None if not of an exact search of one index, if that is missing or disagrees, or for over MOST ties.
     """
     k = cell.depth
     with suppress(WeirError, OSError):

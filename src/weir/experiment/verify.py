@@ -1,7 +1,4 @@
-"""Verify a results folder: hash files, recompute means from values, score rankings again.
-
-The folder may come from elsewhere: nothing is written, and the network is not used by default.
-"""
+"""Verify a results folder, also a foreign one: nothing is written."""
 
 from __future__ import annotations
 
@@ -74,22 +71,22 @@ class Verdict:
 
     @property
     def sound(self) -> bool:
-        """True if everything that was checked agrees with its record."""
+        """Return True if everything checked agrees with its record."""
         return not self.problems
 
     @property
     def fully_checked(self) -> bool:
-        """True if everything could be checked."""
+        """Return True if everything could be checked."""
         return not self.unchecked
 
     @property
     def status(self) -> str:
-        """ "sound", or the mismatches and the parts that could not be checked."""
+        """Return "sound", or the mismatches and parts that could not be checked."""
         return "; ".join([*self.problems, *self.unchecked]) or "sound"
 
     @property
     def confirmed(self) -> bool:
-        """True if every part was checked and matches its record."""
+        """Return True if everything was checked and agrees."""
         return self.sound and self.fully_checked
 
 
@@ -127,13 +124,12 @@ def verified(
     fetch: bool = False,
     places: Mapping[str, str | Path] | None = None,
 ) -> list[Verdict]:
-    """Return the outcome of verifying everything in a results folder: checksums, means, scores, names and
-    data.
+    """Verify a results folder's checksums, means, scores, names and data; return a verdict for each stage.
 
-    fetch: allow downloads of collections; otherwise nothing is written.
-    places: paths of collections by dataset, by default the recorded place, else the catalogue.
+    fetch: allow downloads; otherwise nothing is written.
+    places: {dataset: path}, by default the recorded place, else the catalogue.
 
-    Raises FormatError for a folder without results.
+    Raises FormatError without results.
     """
     root = Path(root)
     folders = sorted(

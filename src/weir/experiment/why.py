@@ -1,4 +1,4 @@
-"""Explain why two numbers differ: compare settings, and score runs by other rules."""
+"""Explain why two numbers differ."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ NAMES = frozenset({"system", "reproduces"})  # settings that are composed of oth
 
 @dataclass(frozen=True)
 class SettingDifference:
-    """A setting with different values in the two compared results."""
+    """A setting that differs between two results."""
 
     setting: str
     first: str
@@ -83,13 +83,11 @@ class SettingDifference:
 def differences(
     first: Iterable[tuple[str, str]], second: Iterable[tuple[str, str]]
 ) -> tuple[SettingDifference, ...]:
-    """Return the settings that differ, the most likely cause first, without consequences of other
-    differences.
+    """Return the settings that differ, likeliest cause first, without consequences of others.
 
     first, second: (dotted name, text).
 
-    A setting that one side lacks counts only between systems of one kind, and only if it is a setting of the
-    result or the system.
+    Settings absent on one side count only between systems of one kind, of result or system.
     """
     one, other = _with_kind(dict(first)), _with_kind(dict(second))
     same_kind = "system" in one and one["system"] == other.get("system")
@@ -151,7 +149,7 @@ ANSERINI = "ascending ids, 1e-6 apart in floats, as Anserini"
 
 @dataclass(frozen=True)
 class Scoring:
-    """A rule to compute a score from a run and judgments; the defaults are Weir's."""
+    """A rule that computes a score from a run and judgments; the defaults are Weir's."""
 
     measure: Measure
     ties: TieRule = "trec"
@@ -181,12 +179,11 @@ class Alternative:
 
 
 def rescored(run: Run, qrels: Qrels, scoring: Scoring, k: int | None = None) -> Float64:
-    """Return the value of each judged query by a scoring rule, float64[queries]; NaN for a query that does
-    not count.
+    """Return each judged query's value by a scoring rule, float64[queries]; NaN if it does not count.
 
-    k: depth of the rankings if `run` also holds deeper documents tied with the k-th, else None.
+    k: depth of rankings if `run` also has deeper ties, else None.
 
-    All NaN if the measure has no mean, or no extreme, over orders of ties.
+    All NaN if the measure has no mean or extreme over orders of ties.
     """
     judgments = replace(qrels, grade=np.where(qrels.grade > 0, 1, qrels.grade)) if scoring.binary else qrels
     ordered = _ordered(run, scoring.ties)
@@ -225,9 +222,9 @@ def defined_mean(values: Float64, measure: Measure) -> float:
 def other_rules(
     measure: Measure, dropped: bool = False, depths: tuple[int, ...] = CUTOFFS
 ) -> Iterator[Alternative]:
-    """Yield scoring rules of other tools that differ from Weir's in one respect.
+    """Yield other tools' scoring rules that differ from Weir's in one respect.
 
-    dropped: self-matches are already removed.
+    dropped: self-matches are removed already.
     depths: where to cut rankings.
     """
     usual = Scoring(measure)
@@ -250,8 +247,9 @@ def other_rules(
 
 
 def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
-    """Yield rules with measures that other tools call by the same name: other cut-offs, capped recall,
-    levels of relevance, gains."""
+    """Yield rules with measures that other tools call alike: other cutoffs, capped recall, relevance levels,
+    gains.
+    """
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)
     settings = definition.defaults() | dict(measure.settings)
@@ -281,9 +279,9 @@ def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
 
 
 def without_copies(run: Run, corpus: Corpus) -> Run:
-    """Return the run without documents whose title and text a better ranked document of the query has.
+    """Return the run without documents of the same title and text as a better ranked one.
 
-    Raises BadValue if document identifiers were not read.
+    Raises BadValue without document identifiers.
     """
     run.refuse_nameless()
     at = corpus.ids.codes(run.docs.strings)
@@ -330,7 +328,7 @@ SHOWN_QUERIES = 10
 
 @dataclass(frozen=True, eq=False)
 class ComparedResult:
-    """One of two results to be compared, with rankings and judgments if they are on this machine."""
+    """One of two results to compare, with rankings and judgments if they are on this machine."""
 
     name: str
     settings: tuple[tuple[str, str], ...]
@@ -353,7 +351,7 @@ class ComparedResult:
 
 @dataclass(frozen=True)
 class Effect:
-    """The two compared means after a change of scoring, and the share of their gap that it explains."""
+    """Both means after a change of scoring, and the share of their gap that it explains."""
 
     kind: str
     change: str
@@ -372,7 +370,7 @@ class Effect:
 
     @property
     def in_words(self) -> str:
-        """How much of the gap is explained: a percentage up to 100%, beyond it words; "-" without a gap."""
+        """Return the explained share as text: a percentage, words above 100%, "-" without a gap."""
         share = self.explains if math.isnan(self.explains) else round(self.explains, 2)
         if share > 2:
             return "reverses and widens the gap"
@@ -383,7 +381,7 @@ class Effect:
 
 @dataclass(frozen=True, repr=False)
 class Why:
-    """The reasons why two means differ: settings, scoring rules and rankings that explain the gap."""
+    """The settings, scoring rules and rankings that explain the gap of two means."""
 
     measure: str
     first: str
@@ -411,22 +409,22 @@ class Why:
 
     @property
     def gap(self) -> float:
-        """Second mean minus the first."""
+        """Return second mean minus first."""
         return self.second_mean - self.first_mean
 
     @property
     def unexplained(self) -> float:
-        """The gap that the single most effective change leaves."""
+        """Return the gap that the single most effective change leaves."""
         return min([self.gap, *(e.gap for e in self.effects)], key=abs)
 
 
 def explained(
     first: ComparedResult, second: ComparedResult, measure: Measure, notes: Sequence[str] = ()
 ) -> Why:
-    """Return why two means differ, by scoring both again if rankings and judgments are on this machine.
+    """Return why two means differ, scoring both again if rankings and judgments are here.
 
-    Each change is made alone and on both sides, so shares need not sum to 1. Measures are changed only for a
-    published score; nothing is tried for scores of different queries or judgments.
+    Each change is made alone, on both sides. Measures change only for a published score; nothing is tried for
+    scores of different queries or judgments.
     """
     other = apart(first.origin, second.origin, paired=False)
     notes = [
@@ -544,8 +542,7 @@ def _scored(side: ComparedResult, scoring: Scoring) -> float:
 
 
 def same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
-    """Return (queries with the same first ten documents in both runs, queries that both answer); (0, 0)
-    without a run."""
+    """Return (queries with the same first ten documents, queries that both runs answer); (0, 0) without a run."""
     if first is None or second is None:
         return 0, 0
     one, other = first.top(SHOWN_QUERIES), second.top(SHOWN_QUERIES)
@@ -584,12 +581,11 @@ class Judgments:
 def explain_cells(
     first: Path, second: Path, measure: str | None = None, judgments: Judgments | None = None
 ) -> Why:
-    """Return why two results, given by folder, have different means, by scoring both again if possible.
+    """Return why two results' means differ, by their folders.
 
     measure: by default the first that both have.
-    judgments: by default the recorded ones.
 
-    Raises FormatError for a folder that is no finished result, BadValue without a common measure.
+    Raises FormatError for an unfinished result, BadValue without a common measure.
     """
     cells = open_cell(first), open_cell(second)
     name = measure or next(iter(shared_measures(*cells)), None)
@@ -609,14 +605,13 @@ def explain_cells(
 def explain_published(
     cell: Path, model: str | None = None, measure: str | None = None, judgments: Judgments | None = None
 ) -> Why:
-    """Return why a result, given by its folder, and a published score differ.
+    """Return why a result, by its folder, and a published score differ.
 
-    model: a published model, by its name or by words that only its name has; by default the one that the
-        system should reproduce.
+    model: by name or unique words; by default the one that the system should reproduce.
     measure: by default the first that both have.
 
-    Raises FormatError for a folder that is no finished result, UnknownName for a model, BadValue if nothing
-    comparable is published.
+    Raises FormatError for an unfinished result, UnknownName for a model, BadValue if nothing comparable is
+    published.
     """
     ours = open_cell(cell)
     known = reported_of(ours)
@@ -654,8 +649,8 @@ def explain_published(
 def explain_rankings(
     qrels: Qrels, runs: Mapping[str, Run], measure: str | None = None, rules: ScoringRules = NO_COLLECTION
 ) -> Why:
-    """Return why two rankings, {name: run}, have different means; raises BadValue for a run that answers no
-    judged query.
+    """Return why two rankings' means, {name: run}, differ; raises BadValue for a run that answers no judged
+    query.
 
     measure: by default nDCG@10.
     """
@@ -757,7 +752,10 @@ NAME_CHARACTERS = 20
 def settings_table(
     settings: Sequence[SettingDifference], names: tuple[str, str] = ("first", "second")
 ) -> Table:
-    """Return a table of the settings that differ, likeliest first."""
+    """Return a table of settings that differ.
+
+    names: heads of the columns of both results.
+    """
     lines = [["setting that differs", *names, "likely effect"]]
     for d in settings:
         values = (
@@ -769,8 +767,7 @@ def settings_table(
 
 
 def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
-    """Return tables of the gap, the settings that differ, the effects of scoring again, and the
-    conclusion."""
+    """Return tables of gap, settings, effects of scoring again, and conclusion."""
     tables = []
     for why in results:
         second = f"{_mean_shown(why, why.second_mean)} {why.second}" + (

@@ -1,8 +1,4 @@
-"""Write files and folders that appear complete or not at all.
-
-Content is written beside the destination, synced to disk and renamed. The target of a symbolic link is
-replaced, not the link. Pipes, devices, sockets and standard output receive the content once it is complete.
-"""
+"""Write files and folders completely or not at all."""
 
 from __future__ import annotations
 
@@ -53,7 +49,7 @@ _REASONS = {
 
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Raise StoreError, naming `path`, for errors of the operating system within the block."""
+    """Raise StoreError, naming `path`, in place of OSErrors within the block."""
     try:
         yield
     except OSError as error:
@@ -61,7 +57,7 @@ def storing(path: Path) -> Iterator[None]:
 
 
 def too_long(error: OSError, system: str) -> int:
-    """Return the characters of a path that Windows calls missing because it is too long, 0 for other errors."""
+    """Return the length of a path that Windows refused as too long, else 0."""
     letters = len(str(Path(error.filename).absolute())) if isinstance(error.filename, str) else 0
     return letters if system == "nt" and error.errno == errno.ENOENT and letters > _WINDOWS_FOLDER else 0
 
@@ -84,8 +80,7 @@ def _reason(error: OSError, system: str) -> str:
 def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path; the file written there is renamed to `path` when the block succeeds.
 
-    `-` is standard output; links are followed; a replaced file keeps its permissions. Missing parent folders
-    are made. After an error `path` is as before. Raises StoreError if the file cannot be written.
+    `-` is standard output. Symbolic links are followed, permissions kept, parent folders made. Raises StoreError.
     """
     if is_stream(path):
         with _written_through(path) as temporary:
@@ -132,8 +127,9 @@ def _permissions(path: Path) -> int | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for a pipe, device, socket or standard output, which no file can replace; False for a
-    missing path."""
+    """Return True for standard output, a pipe, a device or a socket, which cannot be replaced; False for a
+    missing path.
+    """
     if path == STANDARD_OUTPUT:
         return True
     try:
@@ -144,7 +140,7 @@ def is_stream(path: Path) -> bool:
 
 
 def is_standard_output(path: Path) -> bool:
-    """Return True if `path` is `-` or names the file that standard output goes to, such as /dev/stdout."""
+    """Return True for `-` and for a name of standard output's file, such as /dev/stdout."""
     if path == STANDARD_OUTPUT:
         return True
     with suppress(OSError, ValueError, AttributeError):  # it may be closed, or a buffer in memory
@@ -184,10 +180,9 @@ def _stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_dir(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder, which is synced to disk and renamed to `path` when the block succeeds.
+    """Yield a temporary folder, which replaces `path` when the block succeeds.
 
-    An older folder is replaced, a link followed. Nothing remains after an error. Raises StoreError if the
-    folder cannot be written, and if `path` is no folder.
+    Symbolic links are followed. Raises StoreError, also if a file is at `path`.
     """
     with storing(path):
         target = _target_folder(path)
@@ -206,7 +201,7 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its parents if missing, following links; raises StoreError if that fails."""
+    """Create a folder and its parents if missing, following links; raises StoreError."""
     with storing(path):
         _target_folder(path).mkdir(parents=True, exist_ok=True)
 
@@ -220,9 +215,9 @@ def _target_folder(path: Path) -> Path:
 
 
 def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
-    """Raise StoreError if an untrusted folder contains a pipe, a device or a link that leads out of it.
+    """Raise StoreError if a folder contains a pipe, a device or a link that leads out of it.
 
-    folders: names of the subfolders to search. They must include all that will be written.
+    folders: names of the direct subfolders to search.
     """
     inside = root.resolve()
     for above, names, files in os.walk(root):
@@ -245,8 +240,9 @@ def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
 
 
 def own_file(path: Path) -> Path:
-    """Return the path after removing a link, pipe or device there, so that Weir may write a file of its
-    own; raises StoreError."""
+    """Delete a link, pipe or device at `path`, to make room for a regular file, and return `path`; raises
+    StoreError.
+    """
     with storing(path):
         if path.is_symlink() or is_stream(path):
             path.unlink()
@@ -254,7 +250,7 @@ def own_file(path: Path) -> Path:
 
 
 def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
-    """Write a file atomically; raises StoreError if it cannot be written.
+    """Write bytes to a file atomically; raises StoreError.
 
     durable: sync to disk.
     """
@@ -263,20 +259,19 @@ def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write a UTF-8 file atomically, line ends as given; arguments and errors as `write_bytes`, and UnicodeEncodeError
-    for a lone surrogate."""
+    """Write text to a UTF-8 file atomically; raises StoreError, and UnicodeEncodeError for a lone surrogate."""
     write_bytes(path, text.encode("utf-8"), durable)
 
 
 def write_json(path: Path, value: object, durable: bool = True) -> None:
-    """Write a value atomically as indented JSON; arguments and errors as `write_bytes`."""
+    """Write a value atomically as indented JSON; raises StoreError."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", durable)
 
 
 def writable(folder: Path) -> bool:
-    """Return True if files can be created in a folder, or in its nearest existing parent.
+    """Return True if files can be created in a folder or its nearest existing ancestor.
 
-    Without write permission bits it counts as read-only, even for root, except on Windows.
+    Except on Windows, a folder without write permission bits is read-only, even for root.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -285,20 +280,20 @@ def writable(folder: Path) -> bool:
 
 
 def sweep(path: Path) -> None:
-    """Remove temporary files that killed processes left for `path`; of other machines after an hour
-    without a write."""
+    """Remove temporary files beside `path` left by dead processes, and any that nobody wrote to for an hour."""
     _sweep(path.parent, f".{path.name}{_MARK}")
 
 
 def sweep_inside(folder: Path) -> None:
-    """Remove temporary files that killed processes left in a folder."""
+    """Remove all abandoned temporary files directly in a folder, as `sweep`."""
     _sweep(folder, ".")
 
 
 @contextmanager
 def temporary_folder(name: str) -> Iterator[Path]:
-    """Yield a temporary folder of the system, removed afterwards; folders of killed processes are removed
-    too."""
+    """Yield a temporary folder of the system, removed after the block; folders left by dead processes are removed
+    too.
+    """
     begins = f"weir-{name}{_MARK}"
     _sweep(Path(tempfile.gettempdir()), begins, abandoned=math.inf)
     prefix = f"{begins}{_host()}-{os.getpid()}-"

@@ -1,4 +1,4 @@
-"""Rules on documents in a file beside judgments, read by a plug-in."""
+"""Read rules on documents from a file beside judgments."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ BESIDE: Registry[Callable[[Path, Qrels], Beside]] = Registry("file beside judgme
 
 
 def with_beside(qrels: Qrels, path: Path) -> Qrels:
-    """Return judgments with the rules in document-rules.tsv of their folder, or of its parent if the folder
-    is `qrels`; unchanged without such a file.
+    """Return judgments with the rules of a document-rules.tsv in their file's folder, or the parent of a folder
+    `qrels`; unchanged without one.
 
-    Raises FormatError for two such files and for an invalid one.
+    Raises FormatError for an invalid file, and for two.
     """
     folders = [path.parent, *([path.parent.parent] if path.parent.name == "qrels" else [])]
     found = [folder / RULES_FILE for folder in folders if (folder / RULES_FILE).is_file()]

@@ -1,4 +1,4 @@
-"""Names of columns by which rankings and judgments are recognised."""
+"""Recognise rankings and judgments by names of columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Tiers: TypeAlias = tuple[frozenset[str], ...]
 
 @dataclass(frozen=True)
 class FieldNames:
-    """The names of fields in column_names.toml, which documents each table; names are compared by `fold`."""
+    """The names of fields in column_names.toml, which documents each table."""
 
     roles: Mapping[str, Tiers]
     """{role: tiers of names, the best first}."""
@@ -51,11 +51,11 @@ class FieldNames:
     """Names of fields that say why a search failed."""
 
     def every(self, *roles: str) -> frozenset[str]:
-        """Return all names of these roles, such as "query" and "doc"; by default of every role."""
+        """Return all names of these roles, such as "query" and "doc"; of every role if none is passed."""
         return frozenset(name for role in roles or self.roles for tier in self.roles[role] for name in tier)
 
     def ids(self, *roles: str) -> frozenset[str]:
-        """Return the names of these roles, by default of all, that can only mean an identifier."""
+        """Return the names of these roles that can only mean an identifier."""
         return frozenset().union(
             *(tier for role in roles for tier in self.roles[role][: 1 + (role == "doc")])
         )
@@ -63,13 +63,13 @@ class FieldNames:
 
 @lru_cache(4096)
 def fold(name: object) -> str:
-    """Return a name for comparison, without case, blanks, hyphens and underscores."""
+    """Return a column's name in lower case, without blanks, hyphens and underscores."""
     return re.sub(r"[\W_]+", "", str(name).casefold())
 
 
 @cache
 def field_names() -> FieldNames:
-    """Return the names by which files may call each field, from column_names.toml, read once."""
+    """Return the column names in column_names.toml, read once."""
     table = read_toml(Path(__file__).with_suffix(".toml"), "names of fields")
 
     def folded(words: Iterable[str]) -> frozenset[str]:
@@ -100,9 +100,9 @@ def _called(columns: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def of_role(columns: Iterable[str], role: str) -> list[str]:
-    """Return the columns with the most usual of their names for a role such as "query"; [] without any.
+    """Return the columns with the most usual name for a role such as "query"; [] without any.
 
-    PyTerrier's numeric `docid` is ignored beside `docno`.
+    PyTerrier's `docid` is ignored beside `docno`.
     """
     folded = _called(columns)
     if any(name == "docno" for _, name in folded):
@@ -112,15 +112,16 @@ def of_role(columns: Iterable[str], role: str) -> list[str]:
 
 
 def identifier_names(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns that hold identifiers, by name; for each role the most usual name counts:
-    `doc_id` before `sku`."""
+    """Return the columns whose names can only mean identifiers; of each role only the most usual, such as
+    `doc_id` before `sku`.
+    """
     listed = list(columns)
     called = dict(_called(listed))
     return [one for role in roles for one in of_role(listed, role) if called[one] in field_names().ids(role)]
 
 
 def usual(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns with any usual name of these roles, except PyTerrier's `docid`."""
+    """Return the columns with any known name of these roles, without PyTerrier's `docid` beside `docno`."""
     known = field_names().every(*roles)
     found = [column for column, name in _called(columns) if name in known]
     return [one for one in found if one != "docid" or "docno" not in map(fold, found)]
@@ -149,7 +150,7 @@ SHEET_HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Positions of the columns with query, document, grade and so on."""
+    """Positions of a table's columns of query, document and score or grade, counted from 0."""
 
     separator: str
     names: tuple[str, ...]
@@ -164,10 +165,9 @@ class ColumnLayout:
 
 
 def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tuple[int, int, int]:
-    """Return the positions of the columns of query, document and score (of a run) or grade (of judgments).
+    """Return the positions, from 0, of the columns of query, document and score or (of judgments) grade.
 
-    Raises BadValue, or FormatError if `path` is given, for a missing or ambiguous column, and for judgments
-    with ranks.
+    Raises FormatError, or BadValue without a `path`, for a missing or ambiguous column, and judgments with ranks.
     """
     query, doc, value = (
         _chosen(columns, what, path) for what in ("query", "document", "score" if kind == "run" else "grade")
@@ -222,15 +222,16 @@ def _refused(columns: Sequence[str], reason: str, expected: str, path: object) -
 
 
 def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None:
-    """Return the positions of the query and document columns; None if either is missing. Raises
-    FormatError for an ambiguous one."""
+    """Return the positions, from 0, of the query and document columns; None if one is missing. Raises FormatError
+    for an ambiguous one.
+    """
     if not (_have(columns, "query_id", "query") and _have(columns, "doc")):
         return None
     return _chosen(columns, "query", path), _chosen(columns, "document", path)
 
 
 def is_label(column: str) -> bool | None:
-    """Return True if a column's name means labels, False if it means something else, None if unknown."""
+    """Return True if a column of this name holds relevance labels, False if not, None if unknown."""
     name = fold(column)
     if name in field_names().labels[True] | field_names().every("grade", "score"):
         return True
@@ -238,7 +239,7 @@ def is_label(column: str) -> bool | None:
 
 
 def is_header(cells: Sequence[str], kind: Kind) -> bool:
-    """Return True if the first line of a table is a header: no cell is a number, and one has a usual name."""
+    """Return True if a table's first line is a header: no cell is a number, and one is a known column name."""
     for cell in cells:
         with suppress(ValueError):
             float(cell)
@@ -247,7 +248,7 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
 
 
 def is_named(columns: Sequence[str]) -> bool:
-    """Return True if a cell is the most usual name of a column, so that the line must be a header."""
+    """Return True if a cell can only be a column's name, so that the line is a header."""
     return any(
         name in field_names().ids(role)
         for role in ("query_id", "query", "doc", "grade", "score")
@@ -265,21 +266,22 @@ def has_ranks(columns: Sequence[str]) -> bool:
 
 
 def rank_column(columns: Sequence[str], kind: Kind) -> int | None:
-    """Return the position of a run's rank column; None if missing, ambiguous, or for judgments."""
+    """Return the position, from 0, of a run's rank column; None if missing or ambiguous, and for judgments."""
     found = of_role(columns, "rank") if kind == "run" else []
     return list(columns).index(found[0]) if len(found) == 1 else None
 
 
 def part_columns(columns: Sequence[str], kind: Kind) -> list[tuple[int, Part]]:
-    """Return (position, "system" or "collection") of columns that name a row's collection or, in a run,
-    its system."""
+    """Return (position, "system" or "collection") of each column that names a row's collection or, in a run, its
+    system.
+    """
     parts = field_names().parts
     of_kind: tuple[Part, ...] = ("system", "collection") if kind == "run" else ("collection",)
     return [(at, part) for part in of_kind for at, name in enumerate(columns) if fold(name) in parts[part]]
 
 
 def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
-    """Return the position of the judgments' origin column; None if missing or for a run."""
+    """Return the position of the column with origins of judgments; None if missing, and for a run."""
     folded = [fold(column) for column in columns]
     return folded.index(ORIGIN) if kind == "qrels" and ORIGIN in folded else None
 
@@ -289,10 +291,10 @@ _OF_TREC = {"q0", "iter", "iteration", "tag"}
 
 
 def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
-    """Warn (LossWarning) of the columns of a table that reading judgments ("qrels") or a run ("run") ignores, and
-    (RankingWarning) of columns whose remark in parentheses is not read. Unused columns of TREC are not named.
+    """Warn (LossWarning) of columns that reading a run or judgments ignores, except TREC's, such as `tag`.
 
-    Raises FormatError for a missing or ambiguous column, and for judgments with ranks.
+    Also warns (RankingWarning) of remarks in parentheses in names of columns that are read. Raises as
+    `three_columns`.
     """
     found = rank_column(columns, kind), origin_column(columns, kind)
     systems = (at for at, part in part_columns(columns, kind) if part == "system")
@@ -311,9 +313,9 @@ def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
 
 
 def say_left_out(path: object, names: Iterable[str], sheet: bool = False) -> None:
-    """Warn (LossWarning) of columns that are not read; nameless ones are not mentioned.
+    """Warn (LossWarning) that these columns are not read; nameless ones are not mentioned.
 
-    sheet: the table is a judging sheet, whose texts are not mentioned.
+    sheet: do not mention the texts of a judging sheet.
     """
     known = {fold(name) for name in SHEET_HEAD} if sheet else set[str]()
     if unread := [name for name in names if name.strip() and fold(name) not in known]:
@@ -322,12 +324,12 @@ def say_left_out(path: object, names: Iterable[str], sheet: bool = False) -> Non
 
 
 def is_sheet(columns: Sequence[str]) -> bool:
-    """Return True if the first three columns have the names of a judging sheet's."""
+    """Return True if the first three columns are named as in a judging sheet, which people fill with grades."""
     return tuple(columns[:3]) == SHEET_HEAD[:3]
 
 
 def kind_of(columns: Sequence[str], path: object) -> Kind:
-    """Return "run" or "qrels" by the names of columns; raises FormatError for neither."""
+    """Return "run" or "qrels", by column names; raises FormatError if a column is missing."""
     judged = _have(columns, "grade") or sorted(map(fold, columns)) == sorted(map(fold, BEIR_HEAD))
     kind: Kind = "qrels" if judged else "run"
     three_columns(columns, kind, path)

@@ -62,7 +62,7 @@ def _column_files(name: str) -> tuple[str, str]:
 
 
 class ColumnHash:
-    """The SHA-256 hash of a text column's bytes and offsets, independent of its batches."""
+    """An incremental SHA-256 of a text column's bytes and offsets, equal for any batches."""
 
     def __init__(self) -> None:
         self.rows = self.bytes = 0
@@ -70,14 +70,14 @@ class ColumnHash:
 
     @staticmethod
     def of(column: StringColumn) -> bytes:
-        """Return the hash of a whole column."""
+        """Return the 64-byte hash of a whole column."""
         whole = ColumnHash()
         for start in range(0, len(column), BATCH_STRINGS):
             whole.append(column.slice(start, start + BATCH_STRINGS))
         return whole.digest()
 
     def append(self, texts: Strings) -> tuple[bytes, bytes]:
-        """Add texts; return (their bytes, their end offsets) as column files store them."""
+        """Add texts; return the bytes that they add to the column's data and offsets files."""
         first = int(texts.ptr[0])
         offsets = (texts.ptr[1:] + (self.bytes - first)).astype("<i8", copy=False).tobytes()
         data = texts.data[first : int(texts.ptr[-1])].tobytes()
@@ -92,7 +92,7 @@ class ColumnHash:
 
 
 class ColumnWriter:
-    """Writes a text column in batches, and hashes it."""
+    """Writes a text column to two new files, in batches, and hashes it."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._paths = tuple(folder / file for file in _column_files(name))
@@ -119,7 +119,7 @@ class ColumnWriter:
 
 @dataclass(eq=False)
 class CheckedFile:
-    """A memory-mapped file whose bytes are verified by checksum, once, before they are read (`need`)."""
+    """A memory-mapped file whose blocks are verified by checksum before first use (`need`)."""
 
     path: Path
     checksum: Checksum
@@ -134,9 +134,9 @@ class CheckedFile:
         self._undamaged_store = np.zeros(len(self.checksum.blocks), np.bool_)
 
     def need(self, start: int, stop: int) -> None:
-        """Verify bytes start..stop-1 before they are read.
+        """Verify the blocks with bytes start..stop-1 before they are read.
 
-        A damaged file is rebuilt and replaces `raw`; raises StoreError if that fails.
+        A damaged file is rebuilt and mapped anew; raises StoreError if that fails.
         """
         first, last = start // BLOCK_BYTES, -(-stop // BLOCK_BYTES)
         if stop <= start or self._undamaged_store[first:last].all():
@@ -151,7 +151,7 @@ class CheckedFile:
             raise StoreError(f"{self.path}: damaged again, {damage}; is the disk failing?")
 
     def need_all(self, starts: Int64, stops: Int64) -> None:
-        """Verify several byte ranges before they are read; raises StoreError for damage that cannot be repaired."""
+        """Verify the blocks with these ranges of bytes, as `need`."""
         some = stops > starts
         first, last = starts[some] // BLOCK_BYTES, (stops[some] - 1) // BLOCK_BYTES
         for start, stop in {*zip(first.tolist(), last.tolist(), strict=True)}:
@@ -168,8 +168,7 @@ class CheckedFile:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StoredStrings:
-    """A StringColumn in two memory-mapped files. Reading raises StoreError for damage that cannot be
-    repaired."""
+    """A StringColumn in two memory-mapped files; reading raises StoreError for irreparable damage."""
 
     data: CheckedFile
     offsets: CheckedFile
@@ -262,14 +261,14 @@ class MetadataColumn:
 
     @property
     def identity(self) -> str:
-        """Hash that identifies the metadata; "" if there is none in a store."""
+        """Return a hash of the metadata; "" if they are in no store."""
         if not isinstance(self.column, StoredStrings):
             return ""
         files = (self.column.data.checksum, self.column.offsets.checksum)
         return hashlib.sha256(repr([file.to_json() for file in files]).encode()).hexdigest()[:32]
 
     def document_batches(self) -> Iterator[list[dict[str, tuple[list[Scalar], bool]]]]:
-        """Yield batches of all documents' fields, each {name: (values, True if from a list)}."""
+        """Yield lists of documents, each {field: (values, True if they were a list)}."""
         for start in range(0, len(self.column or ()), BATCH_DOCUMENTS):
             assert self.column is not None
             texts = self.column.slice(start, start + BATCH_DOCUMENTS).tolist()
@@ -279,8 +278,9 @@ class MetadataColumn:
 
 @dataclass(frozen=True, eq=False)
 class StoredFields:
-    """The metadata fields of a stored corpus, read on demand; raises StoreError if a field's files cannot
-    be written."""
+    """The metadata fields of a stored corpus, read when needed; raises StoreError if their files cannot be
+    written.
+    """
 
     opened: Callable[[], MetadataColumn]
     """Opens the metadata when a field is first asked for."""
@@ -418,7 +418,7 @@ _HASH_BLOCK = 1 << 20  # ids hashed at a time
 
 @dataclass(frozen=True, eq=False)
 class CorpusStore:
-    """An opened store of a collection's documents, with facts about their file."""
+    """An opened store of a collection's documents: columns in memory-mapped files."""
 
     path: Path
     """Path of the store; of the documents' file if they are in memory."""
@@ -432,13 +432,13 @@ class CorpusStore:
 
 
 def open_store(part: CollectionPart, beside: bool = True, read_only: bool = False) -> CorpusStore:
-    """Return the store of a documents file, built if it is missing or the file has changed.
+    """Return the store of a file of documents, built first if missing or outdated.
 
     beside: put the store next to the file if possible.
-    read_only: write nothing; without a store, hold the documents in memory.
+    read_only: write nothing; without a store, load the documents into memory.
 
     Warns (StoreWarning) if a damaged or older store is rebuilt. Raises FormatError for a file that is no
-    collection, StoreError if the store is damaged and its source is gone.
+    collection, StoreError for a damaged store without its source.
     """
     if read_only:
         store = _undamaged_store(part, beside) or _in_memory(part)
@@ -450,8 +450,9 @@ def open_store(part: CollectionPart, beside: bool = True, read_only: bool = Fals
 
 
 def source_fingerprint(part: CollectionPart) -> str:
-    """Return the fingerprint of a documents file as it is now, without writing; raises FormatError for a
-    file that is no collection."""
+    """Return the fingerprint of the documents in a file, computed from the file, not its store; raises
+    FormatError for a file that is no collection.
+    """
     hashes = {name: ColumnHash() for name in _DOCUMENT_COLUMNS}
     for batch in read_documents(part):
         for name, column in zip(_DOCUMENT_COLUMNS, (batch.ids, batch.titles, batch.texts), strict=True):
@@ -535,9 +536,9 @@ def _unmendable(what: object, part: CollectionPart) -> StoreError:
 
 
 def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
-    """Return the paths at which the store of a file may lie, the preferred first.
+    """Return possible paths of the store of a file of documents, the preferred first.
 
-    beside: next to the file, if possible.
+    beside: False for Weir's home alone.
     """
     inner = "" if part.member is None else "." + part.member.replace("/", "-")
     name = f"{part.path.name}{inner}.weir"
@@ -549,8 +550,9 @@ def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
 
 
 def fingerprint_of(store: Path) -> str:
-    """Return a store's fingerprint, computed from its columns; raises StoreError for damage or another
-    version."""
+    """Return the fingerprint of the documents in a store, computed from its columns; raises StoreError for damage
+    or another version.
+    """
     opened = _opened_store(store, None)
     if opened is None:
         raise StoreError(f"{store} is of another version")

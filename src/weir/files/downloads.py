@@ -1,4 +1,4 @@
-"""Fetch untrusted files over HTTP, unpack zip archives, and list data sets of the Hugging Face hub."""
+"""Fetch files over HTTP, unpack zips, list data sets of the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ _LEVELS = 32  # folders that a member may lie in, one in another
 
 
 def extract(archive: Path, to: Path) -> None:
-    """Unpack a zip atomically into a folder; a single top folder becomes `to` itself.
+    """Unpack a zip atomically into the folder `to`, without a single top folder.
 
-    Raises FormatError for a damaged zip, unsafe or repeated members, more than 10,000 members or 200 times
-    the archive's size; StoreError if the disk is too full.
+    Raises FormatError for a damaged zip, unsafe or repeated members, over 10,000 members or 200 times its size;
+    StoreError for a full disk.
     """
     try:
         with zipfile.ZipFile(archive) as source:
@@ -131,7 +131,7 @@ _REASON = 300  # characters of the fault of an address
 
 @dataclass(frozen=True)
 class Address:
-    """The URL of a file to download, with the token for its host."""
+    """The URL of a file to download, with an access token for its server."""
 
     url: str
     token: str = field(default="", repr=False)
@@ -147,7 +147,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Patience:
-    """Limits of time and size for a download."""
+    """Limits of time, size and attempts of a download."""
 
     timeout: float = 30.0
     """Seconds without any byte."""
@@ -156,7 +156,7 @@ class Patience:
     window: float = 60.0
     """Seconds; also the time beyond `timeout` until the first bytes of the file."""
     attempts: int = 5
-    """Successive connections that bring hardly any bytes."""
+    """Successive connections with less than 1 MiB each after which the address counts as failed."""
     pause: float = 1.0
     """Seconds before the second attempt, then doubled."""
     whole: float = math.inf
@@ -184,7 +184,7 @@ class _Job:
     patience: Patience
 
     @property
-    def part(self) -> Path:
+    def part_file(self) -> Path:
         return self.to.with_name(self.to.name + ".part")
 
     @property
@@ -192,10 +192,10 @@ class _Job:
         return self.to.with_name(self.to.name + ".part.json")
 
     def have(self) -> int:
-        return self.part.stat().st_size if self.part.exists() else 0
+        return self.part_file.stat().st_size if self.part_file.exists() else 0
 
     def discard(self) -> None:
-        self.part.unlink(missing_ok=True)
+        self.part_file.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)
 
     def origin(self) -> dict[str, str]:
@@ -221,15 +221,13 @@ def download(
     progress: Progress | None = None,
     patience: Patience | None = None,
 ) -> None:
-    """Fetch a file from the first address that provides it, unless a file with the right checksum exists.
+    """Fetch a file from the first address that provides it; an existing file with the right checksum is kept.
 
-    checksum: expected hash, in a form of `checksum_of`; None keeps any existing file. A file with another
-        checksum is removed.
-    size: bytes expected. None for at most `Patience.most`. An address that sends more counts as failed.
-    patience: limits of time and size, and when to try again.
+    checksum: in a form of `checksum_of`; a file with another is removed. None keeps any file.
+    size: expected bytes; None for at most `Patience.most`. An address that sends more fails.
 
-    Received bytes stay in `<to>.part`, from which the next call resumes. Raises DownloadError with the reason
-    for each address, StoreError if the disk is too full.
+    An interrupted download resumes from `<to>.part`. Raises DownloadError with a reason for each address,
+    StoreError for a full disk.
     """
     job = _Job(to, checksum, known_size(size), progress, patience or Patience())
     with locked(to.with_name(f".{to.name}.lock")):
@@ -246,20 +244,21 @@ def download(
                 reasons.append(f"{url}: {reason[:_REASON]}")
                 continue
             with storing(to):
-                job.part.replace(to)
+                job.part_file.replace(to)
                 job.note.unlink(missing_ok=True)
             return
     raise DownloadError(f"could not fetch {to.name}; " + ("; ".join(reasons) or "no address is known"))
 
 
 def known_size(described: object) -> int | None:
-    """Return a length in bytes that a server declares; None unless it is a plausible positive integer."""
+    """Return a length in bytes that a server declares; None unless an integer in 1..2**53-1."""
     return described if type(described) is int and 0 < described < 1 << 53 else None
 
 
 def checksum_of(path: Path, like: str) -> str:
-    """Return a file's hash in the form of `like`, such as "md5:...", "sha256:..." or "git:..." (a git
-    blob); raises BadValue for another form."""
+    """Return a file's hash in the form of `like`: "md5:...", "sha256:..." or "git:..." (a blob's SHA-1); raises
+    BadValue for another.
+    """
     kind = like.partition(":")[0]
     if kind not in ("md5", "sha256", "git"):
         raise BadValue(f"the checksum '{like}' is neither md5:..., sha256:... nor git:...")
@@ -283,7 +282,7 @@ def _fetch(address: Address, job: _Job) -> None:
         before = job.have()
         try:
             _transfer(address, job)
-            if job.checksum is None or (checksum := checksum_of(job.part, job.checksum)) == job.checksum:
+            if job.checksum is None or (checksum := checksum_of(job.part_file, job.checksum)) == job.checksum:
                 return
             job.discard()
             if not resumed:
@@ -381,13 +380,13 @@ def _receive(response: BaseHTTPResponse, start: int, job: _Job, connection: Kept
     job.refuse_more(whole or start)
     began = since = time.monotonic()
     have = mark = start
-    with storing(job.part):
-        file = job.part.open("ab" if start else "wb", buffering=0)
+    with storing(job.part_file):
+        file = job.part_file.open("ab" if start else "wb", buffering=0)
     with file:
         while data := response.read1(PIECE_BYTES):
             connection.extend(patience.timeout + patience.window)
             job.refuse_more(have + len(data))
-            with storing(job.part):
+            with storing(job.part_file):
                 file.write(data)
             have += len(data)
             if job.progress:
@@ -417,7 +416,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class HubFile:
-    """A file of a revision of a Hugging Face repository, with its size and hash."""
+    """A file in a revision of a Hugging Face data set, with its size and hash."""
 
     path: str
     bytes: int | None
@@ -428,7 +427,7 @@ class HubFile:
 
 @dataclass(frozen=True)
 class HubRevision:
-    """A data set of the Hugging Face hub at a commit, with its files."""
+    """A commit of a data set of the Hugging Face hub, with its files."""
 
     commit: str
     files: tuple[HubFile, ...]
@@ -437,9 +436,11 @@ class HubRevision:
 
 
 def hub_revision(repository: str, revision: str = "main") -> HubRevision:
-    """Return the commit and files of a branch, tag or commit of a Hugging Face data set.
+    """Ask the Hugging Face hub for the commit and files of a data set, such as "mteb/nfcorpus".
 
-    Raises DownloadError if offline, unknown, inaccessible, or unreadable.
+    revision: a branch, tag or commit.
+
+    Raises DownloadError if offline, unknown, inaccessible or unreadable.
     """
     shown = f"hf:{repository}" + (f"@{revision}" if revision != "main" else "")
     if hub_offline():
@@ -473,7 +474,7 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
 
 
 def hub_address(repository: str, commit: str, path: str) -> Address:
-    """Return the download address of a file at a commit of a Hugging Face data set."""
+    """Return the download address of a file of a Hugging Face data set, with the token HF_TOKEN."""
     return _authorised(f"{hub_endpoint()}/datasets/{quote(repository)}/resolve/{commit}/{quote(path)}")
 
 

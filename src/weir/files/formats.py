@@ -1,4 +1,4 @@
-"""The formats of rankings and judgments, and their rows."""
+"""Recognise formats of rankings and judgments, and read their rows."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ _LINE_FEED, _ZERO = 10, 48
 
 @dataclass(frozen=True)
 class Format:
-    """A file format of rankings and judgments."""
+    """A file format of rankings and judgments, such as CSV."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -142,20 +142,21 @@ NUGGETS = ("nuggets", "nugget_bank")
 
 
 def named_format(path: Path) -> Format | None:
-    """Return the format that a file's name implies; None for another name."""
+    """Return the format that a file's suffix names; None if unknown."""
     return BY_SUFFIX.get(PurePath(unpacked_name(path).lower()).suffix)
 
 
 def head_of(path: Path) -> bytes:
-    """Return a file's first bytes, decompressed; b"" for a pipe, which can be read only once."""
+    """Return the first 64 KiB of a file, decompressed; b"" for a named pipe, which can be read once."""
     return b"" if is_pipe(path) and not is_stream(path) else read_bytes(path, _HEAD_BYTES)
 
 
 def format_of(path: Path, kind: Kind, head: bytes | None = None) -> Format:
-    """Return the format of an existing file, by its name, else its first bytes; raises FormatError if it is
-    unreadable or unknown.
+    """Return the format of a file, by its suffix, else its first bytes; other text is TREC's.
 
-    head: the first bytes, if already read.
+    head: its first bytes, if known.
+
+    Raises FormatError for an unreadable file, and formats that are not read.
     """
     head = head_of(path) if head is None else head
     return replace(_recognised(path, kind, head), head=head)
@@ -206,7 +207,9 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
 
 
 def holds_nuggets(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file's first line is a JSON object with nuggets; False if it cannot be read."""
+    """Return True if a file's first line is a JSON object with nuggets, as in a nugget bank; False if it cannot
+    be read.
+    """
     try:
         line = head_of(path) if head is None else head
         if not line.lstrip().startswith(b"{"):
@@ -227,7 +230,7 @@ def _is_number(cell: str) -> bool:
 
 @dataclass(frozen=True)
 class TableHead:
-    """The first line of a text table, split at its separator."""
+    """The header line of a text table, split into cells."""
 
     cells: list[str]
     """Cells of the first line, mostly column names."""
@@ -238,12 +241,12 @@ class TableHead:
 
 
 def table_head(path: Path, tabs: bool = False, head: bytes = b"") -> TableHead:
-    """Return the first line of a text table, split at its separator.
+    """Return the header of a text table, split into cells.
 
-    tabs: the separator is the tab; otherwise the line decides.
-    head: the file's first bytes, if already read.
+    tabs: split at tabs; otherwise the header, or a line `sep=;` before it, decides.
+    head: the file's first bytes, if known.
 
-    Raises FormatError if lines end in carriage returns without line feeds.
+    Raises FormatError for line ends without line feeds.
     """
     line, _, rest = (head or read_bytes(path, _HEAD_BYTES)).decode("utf-8", "replace").partition("\n")
     named = "" if tabs else named_separator(line)
@@ -263,13 +266,13 @@ def _carriage_return(path: object, line: int) -> FormatError:
 
 
 def named_separator(line: str) -> str:
-    """Return the separator that a first line such as `sep=;` declares for Excel; "" without one."""
+    """Return the separator that a first line such as `sep=;` declares for Excel; "" for none."""
     named = _NAMED_SEPARATOR.fullmatch(line.removeprefix("\ufeff").rstrip("\r"))
     return named[1] if named else ""
 
 
 def csv_separator(line: str) -> str:
-    """Return the separator, a comma, semicolon or tab, of a CSV with this first line."""
+    """Return the separator of a CSV with this first line: comma, semicolon or tab."""
     # A semicolon if it separates usual names or there is no comma, a tab if there is neither, else a comma.
     if "\t" in line and "," not in line and SEMICOLON not in line:
         return "\t"
@@ -283,7 +286,7 @@ def _head(path: Path, form: Format) -> TableHead | None:
 
 
 def cells_of(line: str, separator: str) -> list[str]:
-    """Return the cells of a line, which is split at every separator if its quoting is invalid."""
+    """Return the cells of a CSV line; with invalid quoting, split at every separator."""
     try:
         return next(csv.reader([line], delimiter=separator), [])
     except csv.Error:  # a carriage return within it, or a cell beyond the csv module's bound
@@ -291,9 +294,9 @@ def cells_of(line: str, separator: str) -> list[str]:
 
 
 def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
-    """Return True if a file begins with the columns of a judging sheet.
+    """Return True for a .tsv or .csv file with the columns of a judging sheet.
 
-    head: the file's first bytes, if already read.
+    head: its first bytes, if known.
     """
     if path.suffix not in (".tsv", ".csv") or not path.is_file():
         return False
@@ -301,7 +304,7 @@ def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
 
 
 def names_of_columns(path: Path, form: Format) -> list[str]:
-    """Return the column names of a file; [] for a format without columns."""
+    """Return the column names of a file; [] for a format without named columns."""
     if form.name == "jsonl":
         return list(first_json_row(path))
     if form.name in ("parquet", "arrow"):
@@ -311,9 +314,8 @@ def names_of_columns(path: Path, form: Format) -> list[str]:
 
 
 def kind_of_file(path: Path) -> Kind:
-    """Return "run" or "qrels", by column names, the number of TREC columns, or fractions in JSON (a run).
-
-    Raises FormatError if undecided.
+    """Return "run" or "qrels", by columns or, in JSON, fractions (a run); raises FormatError if neither is
+    certain.
     """
     form = format_of(path, "run")
     if form.name == "trec":
@@ -373,9 +375,9 @@ _COUNTED_DOCUMENTS = 3
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
-    """Return the rows of a file, to be read in blocks, which raise FormatError for an invalid line.
+    """Return the rows of a run or judgments in a file, to be read in blocks; reading raises FormatError.
 
-    Raises FormatError if a query has rows of several systems.
+    Raises FormatError if a query has rows of several systems or collections.
     """
     parquet, head = form.name == "parquet", _head(path, form)
     if form.name != "trec" and not is_pipe(path):
@@ -483,7 +485,7 @@ def _rows_by_part(
 
 
 def say_remarks(path: object, count: int) -> None:
-    """Warn (LossWarning) of `count` lines that begin with # and are not read; do nothing for 0."""
+    """Warn (LossWarning) that `count` lines that begin with # were not read; do nothing for 0."""
     if count:
         lines = counted(count, "line that begins", "lines that begin")
         give_warning(LossWarning(f"{path}: not read: {lines} with #"))
@@ -548,7 +550,7 @@ def _refuse_exchanged_queries(buffer: LineBuffer, stop: int, rows: ParsedRows) -
 
 
 def _rounds(names: Sequence[str]) -> int:
-    """Return how often names count up from their first, 0 or 1, in steps of 1; 0 if they do not."""
+    """Return how often names count up from their first, "0" or "1", in steps of 1; 0 if they do anything else."""
     at, rounds = 0, 0
     for name in names if names[0] in ("0", "1") else ():
         at, rounds = (int(name), rounds + 1) if name == names[0] else (at + 1, rounds)
@@ -599,7 +601,7 @@ def columns_of(line: str) -> list[str]:
 
 
 def trec_fault(cells: Sequence[str]) -> str:
-    """Return why these columns are no row of a TREC run; "" if they are a valid row."""
+    """Return the reason why these columns are no row of a TREC run; "" if they are."""
     # A row is `query Q0 document rank score tag`. With Q0 the tag may be missing, or followed by any text
     # without another
     # Q0 if it does not begin like a number; elsewhere only by a remark from `#`. The score must be a
@@ -701,7 +703,7 @@ def _not_a_judgment(buffer: LineBuffer, bad: int, pairs: bool) -> FormatError:
 
 
 def counting_up(rows: ParsedRows) -> tuple[Int64, int]:
-    """Return (place of each row in its segment, from 0; rows of the longest segment)."""
+    """Return (position of each row in its segment, from 0; number of rows in the longest segment)."""
     count = np.diff(rows.first, append=len(rows.score))
     return np.arange(len(rows.score)) - np.repeat(rows.first, count), int(count.max(initial=0))
 
@@ -730,21 +732,22 @@ def _refuse_exchanged_columns(path: Path, buf: Bytes, rows: ParsedRows) -> None:
 
 
 def second_column(values: Iterable[str]) -> str:
-    """Return a description of the second column of TREC judgments if its values other than 0 and Q0
-    differ; "" otherwise."""
+    """Return a description of the second column of TREC judgments if it varies (0 and Q0 are equal); ""
+    otherwise.
+    """
     several = sorted(dict.fromkeys("0" if value in ("Q0", "q0") else value for value in values))
     shown = ", ".join(several[:4]) + ", ..." * (len(several) > 4)
     return f"column 2, of {len(several):,} intents or rounds ({shown})" if len(several) > 1 else ""
 
 
 def refuse_grades_as_documents(name: object, docs: Strings, grades: Strings) -> None:
-    """Raise FormatError if documents and grades of judgments are exchanged, judging by the cells of all rows."""
+    """Raise FormatError if the columns of documents and grades seem to be exchanged."""
     if found := grades_as_documents(docs, grades.tolist()):
         raise FormatError(name, found, "documents before grades; the two columns look exchanged")
 
 
 def bad_grade(where: str, text: str) -> FormatError:
-    """Return a FormatError for a grade that is no number within ±16384."""
+    """Return the FormatError for a grade that is no number within ±16384."""
     expected = f"a number within ±{LARGEST}"
     if not math.isnan(parse_slowly(text.encode("utf-8", "surrogatepass"))):
         expected += "; scale the grades first"
@@ -866,8 +869,9 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
 def number_records(
     path: Path, separator: str, columns: Collection[int], remedy: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) of each row of a table below its header, with points for decimal commas
-    (`decimal_points`)."""
+    """Yield (line number, cells) of each row below a table's header, [] for a blank row; columns of numbers as in
+    `decimal_points`, with its errors.
+    """
     return decimal_points(path, _table_records(path, separator), columns, separator, remedy)
 
 
@@ -878,16 +882,14 @@ def decimal_points(
     separator: str,
     remedy: str = "",
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield records with decimal commas in columns of numbers replaced by points.
+    """Yield (line number, cells) of each record, with points for decimal commas in number columns.
 
-    columns: positions of the numbers.
-    separator: the mark between cells. A point is decimal but between semicolons, where it may group
-        thousands.
-    remedy: the end of each message.
+    columns: positions of the number columns.
+    separator: between cells. With semicolons, points too may group thousands.
+    remedy: end of error messages.
 
-    Steps raise FormatError for a column with commas and points; the last step also for numbers such as 1,234,
-    whose mark may group thousands, beside whole numbers and, but between semicolons, without any other
-    fraction.
+    Raises FormatError for a column with commas and points and, after the last record, for numbers such as 1,234
+    that may be grouped.
     """
     marks: dict[int, str] = {}
     whole, grouped, fractions = set[int](), dict[int, tuple[int, str]](), set[int]()

@@ -1,4 +1,4 @@
-"""Read rankings and judgments from frames, dicts, lists and paths, and check that they belong together."""
+"""Read rankings and judgments from frames, dicts, lists and paths."""
 
 from __future__ import annotations
 
@@ -60,16 +60,15 @@ class _ByQuery(Protocol):
 
 
 def run_from(value: object, name: str | None = None, ties: Ties | None = None) -> Run:
-    """Return a run from a Run, {query: ranking}, a data frame (pandas, polars, Arrow), columns, or a file's
+    """Return a run from a Run, {query: ranking}, a data frame (pandas, polars, Arrow), columns by name, or a
     path.
 
-    A ranking has any form that `Run.of` takes; ranx's Run and named tuples such as ir-measures' ScoredDoc are
-    accepted too. A frame needs columns for query, document and score under usual names (qid, docno, score
-    ...); a path may have any format (docs/formats.md).
+    A ranking has any form of `Run.of`; ranx's Run and named tuples such as ScoredDoc are accepted too. A frame
+    needs columns of query, document and score under usual names.
 
-    ties: rule for comparing scores, by default the Run's, else "trec".
+    ties: rule for comparing scores; by default the Run's own, else "trec".
 
-    Raises BadValue for other values and for missing or ambiguous columns, BadRanking for an invalid ranking,
+    Raises BadValue for other values and missing or ambiguous columns, BadRanking for an invalid ranking,
     FormatError for a bad file.
     """
     if isinstance(value, (str, os.PathLike)):
@@ -118,12 +117,12 @@ def _places(values: Sequence[object]) -> NDArray[np.float64]:
 
 
 def qrels_from(value: object) -> Qrels:
-    """Return judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns, or a
-    path.
+    """Return judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns by name,
+    or a path.
 
-    Judgments have any form that `Qrels.of` takes. A frame needs columns for query, document and grade under
-    usual names (relevance, label ...) and may have `origin`; a path may have any format. Raises BadValue for
-    other values, missing or ambiguous columns and grades that are not finite, FormatError for a bad file.
+    Judgments have any form of `Qrels.of`. A frame needs columns of query, document and grade under usual names,
+    and may have `origin`. Raises BadValue for other values, missing or ambiguous columns and infinite grades,
+    FormatError for a bad file.
     """
     if isinstance(value, Qrels):
         return value
@@ -155,9 +154,8 @@ def qrels_from(value: object) -> Qrels:
 
 
 def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
-    """Return a run joined with judgments, without holding a whole file or large frame in memory.
-
-    value: a run in any form that `run_from` takes; errors are the same.
+    """Return a run, in any form of `run_from`, joined with judgments; files and large frames are joined while
+    read. Raises as `run_from`.
     """
     if isinstance(value, (str, os.PathLike)):
         return join_run_file(os.fspath(value), qrels, ties)
@@ -171,8 +169,8 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
 
 
 def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:
-    """Return {query: {document: number}} of a frame of under 20,000 rows; None for other values, ranks,
-    origins and repeated documents.
+    """Return {query: {document: number}} of a frame with under 20,000 rows; None for other values, ranks, origins
+    and repeated documents.
 
     Raises BadValue for missing or ambiguous columns.
     """
@@ -193,7 +191,7 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
 
 
 def is_columns(value: Mapping[Any, Any]) -> bool:
-    """Return True for a dict of columns by name, False for rankings or judgments by query."""
+    """Return True for a dict of columns, False for rankings or judgments by query."""
     return frame_columns(value) is not None
 
 
@@ -229,7 +227,7 @@ def frame_columns(value: object) -> Columns | None:
     """Return {column: function that returns its cells} of a frame, columns or named tuples; None for other
     values.
 
-    Raises BadValue for two columns of one name, columns without cells, and named tuples of several kinds.
+    Raises BadValue for repeated columns, columns without cells, and mixed named tuples.
     """
     frame = _at_hand(value)
     if isinstance(frame, Mapping):
@@ -333,9 +331,10 @@ Nested: TypeAlias = Mapping[Any, Mapping[Any, Any]]
 
 
 def refuse_mismatched(qrels: object, run: object) -> None:
-    """Raise BadValue if types of numbers tell that judgments and run are exchanged, and for identifiers of two types.
+    """Raise BadValue if types of numbers tell that judgments and run are exchanged, or have identifiers of other
+    types.
 
-    Warns (RankingWarning) if they were probably exchanged. Raises BadRanking for an invalid ranking.
+    Warns (RankingWarning) if they are probably exchanged. Raises BadRanking for an invalid ranking.
     """
     # Of two {query: {document: number}}, floats as judgments with whole numbers as run are refused. A RankingWarning
     # is given if the judgments are lists and all scores are grades (0 to 4). In dicts 1 is not "1".
@@ -366,7 +365,7 @@ def refuse_mismatched(qrels: object, run: object) -> None:
 
 
 def refuse_rankings(qrels: object) -> None:
-    """Raise BadValue for {name: ranking} passed as judgments; a single ranking passes."""
+    """Raise BadValue for {name: ranking} in place of judgments; a single ranking is not detected."""
     if isinstance(qrels, Mapping) and any(
         isinstance(one, Run) or (isinstance(one, Mapping) and _holds_mappings(one)) for one in qrels.values()
     ):

@@ -1,4 +1,4 @@
-"""Read the report that an import writes beside its files, with all that it left out."""
+"""Read what an import left out from its report."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _SHOWN = 12  # names in a message
 
 
 def import_losses(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield a sentence for each part that an import left out, if these files, such as queries.jsonl, come
-    from an import."""
+    """Yield a sentence on each part that an import left out, if it wrote these files."""
     folders = dict.fromkeys(folder for path in paths for folder in list(path.parents)[:2])
     for report in (folder / REPORT for folder in folders):
         with suppress(OSError, FormatError, ValueError, LookupError, TypeError, AttributeError):
@@ -32,8 +31,10 @@ def import_losses(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def not_imported(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence on what was left out of a file's valid rows, from its record in `REPORT`; nothing
-    if all was read."""
+    """Yield a sentence on the cells that an import left out of a file, if any.
+
+    record: the file's in import.json.
+    """
     if cells := record.get("left_out"):
         some = ", ".join(f"{name} ({count:,})" for name, count in list(cells.items())[:_SHOWN])
         more = sum(list(cells.values())[_SHOWN:])
@@ -41,6 +42,6 @@ def not_imported(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def say_import_losses(path: Path) -> None:
-    """Warn (LossWarning) of the parts that an import left out, if `path` is a file of an import."""
+    """Warn (LossWarning) of the parts that an import left out, if it wrote this file."""
     for sentence in import_losses([path]):
         give_warning(LossWarning(sentence))

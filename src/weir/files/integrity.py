@@ -23,12 +23,12 @@ from weir.files.json_record import read_json
 
 
 def read_array(path: Path, dtype: DTypeLike | None = None, shape: tuple[int, ...] = (-1,)) -> NDArray[Any]:
-    """Return the array of a .npy file, memory-mapped, read-only and contiguous.
+    """Return the array in a .npy file, memory-mapped, read-only and contiguous.
 
     dtype: None for any numbers.
     shape: -1 for any length.
 
-    Raises StoreError if the file is missing, damaged, or holds another array.
+    Raises StoreError if the file is missing, damaged, or another array.
     """
     try:
         # A plain array: slicing a memmap costs more than searching a short list.
@@ -55,7 +55,7 @@ def content_hash(path: Path) -> str:
 
 @lru_cache(maxsize=256)
 def content_hash_of(path: Path, state: object) -> str:
-    """Return the SHA-256 of a file's bytes, read once for each `state`, such as its size and times."""
+    """Return the SHA-256 of a file in hexadecimal, read again only for a new `state`, such as its times."""
     return content_hash(path)
 
 
@@ -65,14 +65,14 @@ BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Checksum:
-    """The length of a file and the CRC-32 of each block of BLOCK_BYTES; detects damage, not forgery."""
+    """A file's length in bytes and the CRC-32 of each MiB; detects damage, not forgery."""
 
     bytes: int
     blocks: tuple[int, ...]
 
     @staticmethod
     def of(path: Path) -> Checksum:
-        """Return the checksum of a file, reading all of it."""
+        """Return the checksum of a file."""
         size, blocks = 0, []
         with path.open("rb") as file:
             while block := file.read(BLOCK_BYTES):
@@ -82,7 +82,7 @@ class Checksum:
 
     @staticmethod
     def read(value: Any) -> Checksum:  # noqa: ANN401 - whatever JSON holds
-        """Return the checksum in a value that `to_json` made; raises StoreError for anything else."""
+        """Return the checksum from parsed JSON of `to_json`; raises StoreError for other values."""
         try:
             text, size = str(value["crc32"]), int(value["bytes"])
             blocks = tuple(int(text[i : i + 8], 16) for i in range(0, len(text), 8))
@@ -99,10 +99,9 @@ class Checksum:
         return {"bytes": self.bytes, "crc32": "".join(f"{block:08x}" for block in self.blocks)}
 
     def verify(self, path: Path, start: int = 0, stop: int | None = None) -> None:
-        """Raise StoreError if the file's length or its blocks from byte `start` to `stop` (None: end) have
-        changed.
+        """Raise StoreError if the file's length changed, or a block with bytes `start` to `stop` (None: the end).
 
-        Verified blocks are read again only if size, time or inode of the file change.
+        Verified blocks are read again only if the file's size, time or inode changes.
         """
         first, last = start // BLOCK_BYTES, -(-(self.bytes if stop is None else stop) // BLOCK_BYTES)
         try:
@@ -135,13 +134,13 @@ def _damaged(
 
 
 def checksums_of(folder: Path) -> dict[str, Checksum]:
-    """Return {relative path: checksum} of every file below a folder."""
+    """Return {relative path: checksum} of all files below a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): Checksum.of(path) for path in files}
 
 
 def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whatever JSON holds
-    """Return {file: checksum} from parsed JSON; raises StoreError for anything else."""
+    """Return {file: checksum} from parsed JSON; raises StoreError."""
     if not isinstance(value, dict):
         raise StoreError(f"checksums are {str(value)[:80]!r}; expected an object of files")
     if odd := next((name for name in value if "\0" in name), None):
@@ -150,7 +149,7 @@ def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whateve
 
 
 def verify_files(folder: Path, files: Mapping[str, Checksum]) -> None:
-    """Raise StoreError for a missing or changed file, and for a name or link that leads out of the folder."""
+    """Raise StoreError for a missing or changed file, and a name or link that leads out of the folder."""
     root = folder.resolve()
     for name, checksum in files.items():
         if not (folder / name).resolve().is_relative_to(root):
@@ -165,12 +164,12 @@ SEAL, FILES = "seal", "files"
 
 
 def write_sealed(path: Path, facts: Mapping[str, object], durable: bool = True) -> None:
-    """Write facts as JSON with a checksum, atomically."""
+    """Write a JSON object atomically, with a checksum of its content."""
     write_json(path, {**facts, SEAL: _checksum(facts)}, durable)
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Return the facts that `write_sealed` wrote; raises StoreError if missing, changed or no JSON."""
+    """Return an object of `write_sealed`; raises StoreError if missing or changed."""
     try:
         facts = read_json(path)
     except FormatError as error:
@@ -185,13 +184,15 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 
 def seal_folder(folder: Path, name: str, facts: Mapping[str, object]) -> None:
-    """Write the record `name` into a complete folder: facts, and checksums of all its files."""
+    """Write a record `name` into a complete folder: `facts` and checksums of all its files."""
     files = {file: checksum.to_json() for file, checksum in checksums_of(folder).items()}
     write_sealed(folder / name, {**facts, FILES: files}, durable=False)
 
 
 def open_folder(folder: Path, name: str) -> dict[str, Any]:
-    """Return the record that `seal_folder` wrote; raises StoreError if a file is missing or changed."""
+    """Return a record of `seal_folder`, with checksums by file under "files"; raises StoreError if any file is
+    missing or changed.
+    """
     facts = read_sealed(folder / name)
     facts[FILES] = checksums_read(facts.get(FILES))
     verify_files(folder, facts[FILES])

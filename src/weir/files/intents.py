@@ -1,4 +1,4 @@
-"""Read and write judgments for each intent of a query, and nugget banks."""
+"""Read and write judgments by intent, and nugget banks."""
 
 from __future__ import annotations
 
@@ -139,9 +139,9 @@ def read_intents(path: str | os.PathLike[str]) -> IntentQrels:
     """Return judgments of intents from TREC's columns `query intent document grade`, or a nugget bank (JSON
     lines).
 
-    Empty lines, lines that start with `#` and repetitions are skipped. A nugget bank has on each line a query
-    with nuggets or a document with assigned nuggets (support 1, partial_support 0.5, not_support 0). Raises
-    FormatError for other lines, a grade that is no number within ±16384, and contradicting grades.
+    Empty lines, comments (#) and repetitions are skipped. A nugget bank has queries with nuggets, or documents
+    with assigned nuggets (support 1, partial_support 0.5, not_support 0). Raises FormatError for other lines, a
+    grade that is no number within ±16384, and contradicting grades.
     """
     path = path_of(path)
     if holds_nuggets(path):
@@ -193,7 +193,8 @@ WRITE_INTENTS.register(_write_intents)
 
 def intents_from(value: object) -> IntentQrels:
     """Return judgments of intents from IntentQrels, {query: {intent: {document: grade}}} or a path; raises
-    BadValue for anything else."""
+    BadValue for other values.
+    """
     if isinstance(value, IntentQrels):
         return value
     if isinstance(value, Mapping):

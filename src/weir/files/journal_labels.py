@@ -1,4 +1,4 @@
-"""Read people's labels from a journal, the SQLite file that `weir open --judge` writes."""
+"""Read people's labels from a journal of `weir open --judge`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ HUMAN, ACCEPTED = "human", "human (suggested)"
 
 
 def is_journal(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file begins with the bytes of a journal of judgments.
+    """Return True if a file is a journal of people's labels, by its first bytes.
 
-    head: the first bytes, if already read.
+    head: these bytes, if known.
     """
     if head is None:
         head = first_bytes(path, 128) if path.is_file() else b""
@@ -28,11 +28,10 @@ def is_journal(path: Path, head: bytes | None = None) -> bool:
 
 
 def read_journal(path: Path) -> Qrels:
-    """Return one judgment for each pair that people graded, with origins.
+    """Return the judgments in a journal, a grade for each pair, with origins.
 
-    If judges differ, a later decision counts, else the most frequent grade, of equally frequent ones the
-    lowest; a RankingWarning gives the number of undecided pairs. Raises FormatError for a damaged file and
-    without judgments.
+    If judges differ, a later decision counts, else the most frequent, lowest grade; warns (RankingWarning) of
+    undecided pairs. Raises FormatError for a damaged file, and without judgments.
     """
     qrels, contested = settled_judgments(path)
     if contested:
@@ -45,8 +44,7 @@ def read_journal(path: Path) -> Qrels:
 
 
 def settled_judgments(path: Path) -> tuple[Qrels, int]:
-    """Return (judgments as `read_journal`, number of pairs on which judges differ without a decision);
-    raises as it."""
+    """Return (judgments as `read_journal`, number of undecided pairs), without warning; raises FormatError as it."""
     rows = _rows(path, "SELECT query, document, grade, accepted, decided, votes < judges FROM settled")
     return _qrels(path, [row[:4] for row in rows]), sum(not row[4] and row[5] for row in rows)
 
@@ -54,9 +52,9 @@ def settled_judgments(path: Path) -> tuple[Qrels, int]:
 def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
     """Return {judge: labels} of a journal.
 
-    task: "judge" for first judgments, "again" for second ones by the same judge, {} without any.
+    task: "judge" for first labels, "again" for repeated ones, {} without any.
 
-    Raises as `read_journal`.
+    Raises FormatError for a damaged file, and without first labels.
     """
     sql = "SELECT judge, query, document, grade, accepted FROM judgments WHERE task = ? ORDER BY judge"
     rows = _rows(path, sql, task)
@@ -67,10 +65,9 @@ def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
 
 
 def read_preferences(path: Path) -> list[tuple[str, str, str, float]]:
-    """Return (query, first, second, outcome) of each comparison of two systems, outcome 1 if the first is
-    preferred, -1 if the second, 0 if neither.
+    """Return (query, first system, second system, outcome) of each comparison of two rankings in a journal.
 
-    Raises FormatError for a damaged file.
+    outcome: 1 if the first is preferred, -1 the second, 0 neither. Raises FormatError for damage.
     """
     sql = "SELECT query, document, other, grade FROM labels WHERE kind = 'preferred' AND task = ? ORDER BY number"
     rows = _rows(path, sql, "rankings")

@@ -1,4 +1,4 @@
-"""Read JSON lines, and JSON objects or pickles of rankings and judgments."""
+"""Read JSON lines, JSON objects and pickles."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _REFUSED_BLOCKS = 8  # blocks in a row that were not plain, after which no more 
 
 @dataclass(frozen=True)
 class Records:
-    """The JSON objects in a block of complete lines, with their line numbers."""
+    """The JSON objects parsed from a block of lines, with their line numbers."""
 
     rows: list[dict[str, Any]]
     first: int
@@ -74,14 +74,13 @@ class Records:
     """Line number of each row; None if they are consecutive from `first`."""
 
     def line_number(self, i: int) -> int:
-        """Return the line number, from 1, of row i."""
+        """Return the line number, from 1, of object i, from 0."""
         return self.lines[i] if self.lines is not None else self.first + i
 
 
 def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the file") -> Iterator[bytes]:
-    """Yield complete lines in blocks of about `size` bytes, without a byte order mark.
-
-    Steps raise FormatError for a line of more than RECORD_BYTES.
+    """Yield a stream's complete lines in blocks of about `size` bytes, without a byte order mark; raises
+    FormatError for a line over RECORD_BYTES.
     """
     rest: list[bytes] = []  # a line whose end is not read yet
     length, lines, first = 0, 1, True
@@ -104,11 +103,11 @@ def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the f
 
 
 def parse_block(block: bytes, first: int, name: object) -> Records:
-    """Return the JSON objects of complete lines, blank ones skipped.
+    """Return the JSON objects in complete lines; blank lines are skipped.
 
     first: number of the first line.
 
-    Raises FormatError for a line that is no object, and for a repeated name in an object.
+    Raises FormatError for a line that is no object, and a repeated name in one.
     """
     loads, lines = _orjson_loads() or json.loads, block.split(b"\n")
     if not lines[-1]:
@@ -152,8 +151,7 @@ def _names_differ(text: bytes, objects: list[dict[str, Any]]) -> bool:
 
 
 def once(refuse: Callable[[str], WeirError]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Return a hook for Python's JSON parser that makes a dict, or raises `refuse(name)` for a repeated
-    name."""
+    """Return a hook for Python's JSON parser that makes dicts; it raises `refuse(name)` for a repeated name."""
 
     def unique_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = dict(pairs)
@@ -188,7 +186,7 @@ def _orjson_loads() -> Callable[[bytes], Any] | None:
 
 
 def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
-    """Yield the objects of a stream's JSON lines, in blocks; steps raise as `parse_block`."""
+    """Yield the objects of a stream's JSON lines in blocks; raises as `parse_block`."""
     first = 1
     for block in read_blocks(stream, name=name):
         records = parse_block(block, first, name)
@@ -205,12 +203,12 @@ def _json_records(path: Path) -> Iterator[Records]:
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each JSON line; steps raise FormatError for a line that is no object."""
+    """Yield (line number, object) of each line of a JSON Lines file, blank ones skipped; raises FormatError."""
     return ((part.line_number(i), row) for part in _json_records(path) for i, row in enumerate(part.rows))
 
 
 class PlainReader:
-    """A compiled reader of JSON lines that have only texts under `_id`, `title` and `text`; needs numba."""
+    """A compiled reader of JSON lines with only texts under `_id`, `title` and `text`; needs numba."""
 
     def __init__(self) -> None:
         self._kernel = read_plain_documents
@@ -218,7 +216,7 @@ class PlainReader:
         self._make(1 << 18)
 
     def read(self, block: bytes) -> tuple[Strings, Strings, Strings] | None:
-        """Return (ids, titles, texts) of complete lines; None for a block that needs the general parser."""
+        """Return (ids, titles, texts) of a block of complete lines; None for a block that it cannot read."""
         if self._refused >= _REFUSED_BLOCKS or not block.endswith(b"\n"):
             return None
         try:
@@ -253,16 +251,14 @@ class PlainReader:
 
 
 def first_json_row(path: Path) -> dict[str, Any]:
-    """Return the object on the first JSON line; {} for an empty file. Raises FormatError for a line that
-    is no object."""
+    """Return the first object of a JSON Lines file, {} if it is empty; raises FormatError for other content."""
     return next((row for _, row in json_rows(path)), {})
 
 
 def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
-    """Yield the rows of rankings or judgments in JSON lines, in blocks; the first object's names decide which
-    value is which.
+    """Yield the rows of a run or judgments in JSON Lines, in chunks; the first object's names decide the columns.
 
-    Steps raise FormatError for a missing name, an invalid identifier, and a number that is not finite.
+    Raises FormatError for a missing name, an invalid identifier, and a number that is not finite.
     """
     names: list[str] = []
     columns: list[str] = []
@@ -348,14 +344,14 @@ def _finite(value: object) -> float:
 
 
 def json_row_origins(path: Path, kind: Kind) -> Origins | None:
-    """Return the origin of each judgment in JSON lines; None if the first object has no such field."""
+    """Return the origin of each judgment in a JSON Lines file; None if the first object has no such field."""
     columns = list(first_json_row(path))
     at = origin_column(columns, kind)
     return None if at is None else Origins.of(str(row.get(columns[at]) or "") for _, row in json_rows(path))
 
 
 def line_of_row(path: Path, row: int) -> int:
-    """Return the line number, from 1, of a row, from 0, of a JSON Lines file, which is read again and must have it."""
+    """Return the line number, from 1, of a row, from 0, of a JSON Lines file, which is read again."""
     return next(itertools.islice((line for line, _ in json_rows(path)), row, None))
 
 
@@ -387,8 +383,9 @@ def is_birco_set(value: object) -> bool:
 
 
 def kind_of_pickle(path: Path) -> Kind | None:
-    """Return "qrels" for a test set of BIRCO, "run" for lists of documents, else None; raises FormatError
-    for a pickle that is no plain data."""
+    """Return "qrels" for a pickled BIRCO test set, "run" for lists by query, else None; raises FormatError for
+    other than plain data.
+    """
     value = read_pickle(path)
     if is_birco_set(value):
         return "qrels"
@@ -397,10 +394,11 @@ def kind_of_pickle(path: Path) -> Kind | None:
 
 
 def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, float]]:
-    """Return {query: {document: number}} from JSON or a pickle, also from a BIRCO test set.
+    """Return {query: {document: number}} from JSON or a pickle.
 
-    Lists are documents in rank order for kind "run", relevant documents for "qrels". Raises FormatError for
-    another shape, files of other tools, NaN, infinity and invalid JSON, BadRanking for a repeated name.
+    kind: lists are in rank order for "run", relevant for "qrels", refused for None.
+
+    Raises FormatError for other content, NaN, infinity and invalid JSON, BadRanking for a repeated name.
     """
     try:
         return _read_nested(path, kind)
@@ -458,7 +456,8 @@ def _read_nested(path: Path, kind: Kind | None) -> dict[str, dict[str, float]]:
 
 def whole_json(path: Path) -> bytes:
     """Return the bytes of a JSON file; raises BadValue if memory may not hold its values, FormatError if
-    unreadable."""
+    unreadable.
+    """
     data = read_bytes(path)
     require_values(path, data, "an object on each line (.jsonl) takes less")
     return data
@@ -512,15 +511,15 @@ _BLANKS = b" \t\r\n"
 
 
 class OddJsonError(Exception):
-    """Raised for JSON with more than plain names and numbers, which the general parser must read."""
+    """Raised for JSON that the compiled reader leaves to the general parser."""
 
 
 def nested_source(path: Path, worth: int | None = None) -> Source | None:
-    """Return a large JSON run as rows, read by compiled code; None for a small file or without numba.
+    """Return the rows of a large JSON run, for compiled reading; None if small or without numba.
 
-    worth: size in bytes from which a file is large.
+    worth: bytes of a large file.
 
-    Its blocks raise OddJsonError for anything unusual.
+    Reading raises OddJsonError for unusual JSON.
     """
     try:
         size = path.stat().st_size

@@ -1,4 +1,4 @@
-"""Parse untrusted JSON records after checking that memory holds them."""
+"""Parse untrusted JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def require_values(name: object, text: bytes | str, remedy: str = "") -> None:
-    """Raise BadValue, ending in `remedy`, if memory may not hold the parsed values of a JSON text."""
+    """Raise BadValue, ending in `remedy`, if memory may not hold a JSON text's values."""
     marks: Iterable[Any] = ",:[{" if isinstance(text, str) else b",:[{"
     require_held(name, sum(text.count(mark) for mark in marks), 2 * len(text), remedy)
 
@@ -30,7 +30,7 @@ def require_held(name: object, values: int, size: int, remedy: str = "") -> None
 
 
 def json_fault(error: Exception) -> str:
-    """Return why a text is no JSON, without terms of Python's parser."""
+    """Return the reason why a text is no JSON, for a message."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return "a number of thousands of digits" if "int_max_str_digits" in str(error) else str(error)
@@ -39,21 +39,21 @@ def json_fault(error: Exception) -> str:
 def read_json(path: Path, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  JSON holds anything
     """Return the value in a JSON file.
 
-    expected: end of the message about invalid JSON.
+    expected: expectation in the message about invalid JSON.
 
-    Raises FormatError for invalid JSON, a device or over RECORD_BYTES, BadValue if memory may not hold the
-    value, OSError if missing.
+    Raises FormatError for invalid JSON, a device or over RECORD_BYTES, BadValue for too little memory, OSError if
+    missing.
     """
     check_record(path)
     return parse_json(path.read_bytes(), path, expected)
 
 
 def parse_json(data: bytes, name: object, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  JSON holds anything
-    """Return the value of JSON bytes.
+    """Return the value of JSON in UTF-8.
 
-    name, expected: the source, and the expectation, in messages.
+    name, expected: source and expectation in messages.
 
-    Raises BadValue if memory may not hold it, FormatError for invalid JSON and for a lone surrogate.
+    Raises FormatError for invalid JSON and lone surrogates, BadValue for too little memory.
     """
     require_values(name, data)
     try:
@@ -69,8 +69,7 @@ def parse_json(data: bytes, name: object, expected: str = JSON_RECORD) -> Any:  
 
 
 def whole_number(digits: str) -> int:
-    """Return a whole number from its digits; raises ValueError for more than NUMBER_DIGITS, which would
-    take minutes."""
+    """Return the whole number with these digits; raises ValueError for more than NUMBER_DIGITS."""
     if len(digits) > NUMBER_DIGITS:
         raise ValueError(f"a number of {len(digits):,} digits")
     return int(digits)

@@ -1,4 +1,4 @@
-"""Read labels by people and models from tables of any tool."""
+"""Read labels by people and models from any tool's tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MOST_VALUES = 100  # different values of a column of labels
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """A table of labels: its cells, and the columns that may hold grades."""
+    """A table of labels, read from a file: cells, and which columns hold query, document and origin."""
 
     path: Path
     names: tuple[str, ...]
@@ -65,9 +65,9 @@ class LabelTable:
     """Grades of labels that are no numbers."""
 
     def raters(self, least: int = 1) -> tuple[list[str], list[str]]:
-        """Return (columns that hold labels, other columns that may hold labels).
+        """Return (columns of labels, columns too often unreadable as labels).
 
-        The first have usual names for labels or, if fewer than `least` columns have, also mostly readable values.
+        Columns with usual names, and if fewer than `least`, unknown names with mostly readable values.
         """
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]
@@ -84,10 +84,10 @@ class LabelTable:
         return sorted(found, key=self.names.index), left_out
 
     def labels(self, rater: str | None = None) -> Qrels:
-        """Return the labels in a column, by default the only one with labels; empty cells are skipped.
+        """Return the labels in a column, by default the only one; empty cells are skipped.
 
-        Raises FormatError for an unknown or ambiguous column, an unreadable cell, a pair with two different
-        labels, and no label.
+        Raises FormatError for an unknown or ambiguous column, an unreadable cell, two labels of a pair, and no
+        label.
         """
         if rater is not None and rater not in self.names:
             raise FormatError(self.path, f"no column '{rater}'", f"one of {', '.join(self.names)}")
@@ -139,9 +139,8 @@ class LabelTable:
         return replace(qrels, origin=origins)
 
     def by_origin(self) -> dict[str, Qrels]:
-        """Return {origin: labels}; {} without origins.
-
-        Raises FormatError for an unreadable cell, and a pair with two different labels of one origin.
+        """Return {origin: labels}; {} without such a column. Raises FormatError for an unreadable cell, and two
+        labels of a pair by one origin.
         """
         if self.origin is None:
             return {}
@@ -162,7 +161,7 @@ class LabelTable:
         return value if abs(value) <= LARGEST else None  # also of NaN
 
     def say_unread(self, raters: Sequence[str]) -> None:
-        """Warn (LossWarning) of columns other than these raters, query, document and origin."""
+        """Warn (LossWarning) of columns other than these raters', query, document and origin."""
         read = {*raters, *(self.names[at] for at in (self.query, self.doc, self.origin) if at is not None)}
         say_left_out(self.path, [name for name in self.names if name not in read], is_sheet(self.names))
 
@@ -255,12 +254,11 @@ LABELS = "labels.tsv"
 
 
 def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> Qrels:
-    """Return the labels in a folder of `weir judge`, in judgments of any format, or in another judge's table.
+    """Return the labels in a folder of `weir judge`, judgments of any format, or another tool's table.
 
-    A table (CSV, TSV, JSON) has columns for query, document and label under usual names; FILE#COLUMN chooses
-    the label column, FILE#JUDGE a judge of a journal. Labels are numbers or `words`, {text: grade}; empty
-    cells are skipped. Raises FormatError for anything else, a pair with two different labels, and a folder
-    without labels.
+    A table (CSV, TSV, JSON) has columns of query, document and label under usual names; FILE#COLUMN chooses the
+    labels, FILE#JUDGE a judge of a journal. Labels are numbers or `words`, {text: grade}; empty cells are
+    skipped. Raises FormatError for other content and two labels of a pair.
     """
     file, column = _located(path_of(path))
     if is_journal(file):
@@ -290,7 +288,7 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 @dataclass(frozen=True, eq=False)
 class LabelTexts:
-    """Texts that a file of labels has beside identifiers."""
+    """Texts of queries and documents in a file of labels."""
 
     queries: Mapping[str, str]
     """{identifier: text}."""
@@ -298,8 +296,9 @@ class LabelTexts:
 
 
 def label_texts(labels: object) -> LabelTexts:
-    """Return the texts of queries and documents in a file of labels; empty for other values and without
-    columns of texts."""
+    """Return the texts of queries and documents in a file of labels; empty without any, and for a value that is
+    no path.
+    """
     file = _located(path_of(labels))[0] if isinstance(labels, (str, os.PathLike)) else None
     table = None
     if file is not None and not is_stream(file) and not is_journal(file) and _may_hold_texts(file):
@@ -331,12 +330,11 @@ def _may_hold_texts(file: Path) -> bool:
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
     """Return {rater: labels} of a file.
 
-    Raters are the judges of a journal, else the values of a column of origins, else the columns of labels,
-    else the file itself.
+    Raters are a journal's judges, else origins, else label columns, else the file.
 
-    words: grades of labels in words.
+    words: {label: grade} for words.
 
-    Raises FormatError for a file without labels, or a pair with two different labels by one rater.
+    Raises FormatError without labels, and for two labels of a pair by one rater.
     """
     file, column = _located(path_of(path))
     if column is None and is_journal(file):
@@ -356,12 +354,13 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 def labels_from(value: object) -> Qrels:
     """Return labels from a path (`read_labels`), or from judgments as `weir.evaluate` takes them; raises
-    BadValue for other values."""
+    BadValue.
+    """
     return read_labels(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else qrels_from(value)
 
 
 def rater_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of a rater: the label column, else the folder's name, or the file's without endings."""
+    """Return the rater that a path names: the column in FILE#COLUMN, else folder or file without suffixes."""
     path = path_of(path)
     if path.exists():
         return path.resolve().name if path.is_dir() else run_name(path)
@@ -369,8 +368,9 @@ def rater_name(path: str | os.PathLike[str]) -> str:
 
 
 def parse_words(texts: Sequence[str]) -> Mapping[str, float]:
-    """Return BINARY_WORDS with grades added from texts such as "partly relevant=1"; raises BadValue for a
-    text without a number after its last "="."""
+    """Return BINARY_WORDS, {label: grade}, with texts such as "partly relevant=1" added; raises BadValue for a
+    text without "=" and a number.
+    """
     if not texts:
         return BINARY_WORDS
     words = dict(BINARY_WORDS)

@@ -45,7 +45,7 @@ _QRELS_ENDINGS = (".tsv", ".txt", ".trec", ".qrels")
 
 @dataclass(frozen=True)
 class CollectionPart:
-    """A file of a collection, on disk or a member of a zip."""
+    """A file of a collection, on disk or in a zip."""
 
     path: Path
     member: str | None = None
@@ -57,12 +57,13 @@ class CollectionPart:
 
     @property
     def name(self) -> str:
-        """File name without .gz, which implies the format."""
+        """Return the file's name without folder and .gz."""
         return PurePosixPath(self.member or self.path.name).name.removesuffix(".gz")
 
     def open(self) -> BinaryIO:
-        """Return a stream of the file's unpacked bytes; raises FormatError if it is missing, no file, or
-        in a damaged zip."""
+        """Return a stream of the decompressed file; raises FormatError if missing, no regular file, or in a
+        damaged zip.
+        """
         try:
             check_regular(self.path)
             if self.member:
@@ -85,7 +86,7 @@ class CollectionPart:
 
 @dataclass(frozen=True)
 class CollectionLayout:
-    """The files of a collection found under `root`; a missing one is None."""
+    """A collection's files of documents, queries and judgments; None for a missing one."""
 
     root: Path
     documents: CollectionPart | None
@@ -104,13 +105,13 @@ class CollectionLayout:
     """How the error for missing documents describes them."""
 
     def need_documents(self) -> CollectionPart:
-        """Return the documents' file; raises FormatError if missing."""
+        """Return the file of documents; raises FormatError if missing."""
         if self.documents is None and self.documents_expected:
             raise FormatError(self.root, "no documents", self.documents_expected)
         return _needed(self.documents, self.root, "documents", DOCUMENTS)
 
     def need_queries(self) -> CollectionPart:
-        """Return the queries' file; raises FormatError if missing."""
+        """Return the file of queries; raises FormatError if missing."""
         return _needed(self.queries, self.root, "queries", QUERIES)
 
     def need_qrels(self, split: str) -> CollectionPart:
@@ -120,8 +121,7 @@ class CollectionLayout:
         return _needed(self.qrels.get(split), self.root, "judgments", (f"qrels/{split}.tsv", *QRELS))
 
     def default_split(self) -> str:
-        """Return the declared split, else "test", else the only one; raises FormatError if there are
-        several."""
+        """Return the declared split, else "test", else the only one; raises FormatError for several others."""
         if self.split or not self.qrels or "test" in self.qrels:
             return self.split or "test"
         if len(self.qrels) == 1:
@@ -131,11 +131,11 @@ class CollectionLayout:
 
 
 def find_layout(path: Path, subset: str = "") -> CollectionLayout:
-    """Return the files of a collection in a folder, in the topmost folder of a zip, or named in a TOML file.
+    """Find a collection's files in a folder, the topmost folder of a zip, or a TOML file.
 
-    subset: subfolder of one of several collections, which share the files that it lacks.
+    subset: subfolder of one of several collections, which share files that it lacks.
 
-    Raises FormatError for a missing path, no file of a collection, and several collections without `subset`.
+    Raises FormatError for a missing path, no file of a collection, and several collections.
     """
     if subset and path.is_dir():
         return _shared(find_layout(path / subset), path)
@@ -180,7 +180,7 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
 
 
 def collections_below(folder: Path) -> list[str]:
-    """Return the relative paths of the collections within a folder, sorted."""
+    """Return the sorted relative paths of the collections in subfolders, at any depth."""
     found = []
     for inside, names, _ in os.walk(folder):
         here = Path(inside)
@@ -192,7 +192,7 @@ def collections_below(folder: Path) -> list[str]:
 
 
 def holds_collection(folder: Path) -> bool:
-    """Return True if a folder holds a file of a collection, or several collections."""
+    """Return True if a folder, or one below it, holds files of a collection."""
     try:
         return bool(find_layout(folder))
     except FormatError:
@@ -258,7 +258,7 @@ def _of_qrels(path: PurePath, top: PurePath) -> bool:
 
 
 def several_collections(path: Path, names: Iterable[str]) -> FormatError:
-    """Return a FormatError for a folder or zip of several collections, which says how to choose one."""
+    """Return the FormatError for several collections in a folder or zip, which says how to choose one."""
     listed = list(names)
     return FormatError(
         path, f"{len(listed)} collections ({_listed(listed)})", f"one of them, as in {path}#{listed[0]}"
@@ -271,7 +271,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def left_out(layout: CollectionLayout) -> Iterator[str]:
-    """Yield a sentence for each file ignored beside another, and for each part that an import left out."""
+    """Yield a sentence on each file of a collection that is not read, and on losses of an import."""
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
     for part in layout.called:
         if part not in parts:
@@ -299,8 +299,9 @@ _STEMS = {
 
 
 def _kind_of(part: CollectionPart) -> str:
-    """Return the kind of part that a file is called as, but for its ending or capitals: "documents", "queries",
-    "qrels" or "qrels/SPLIT"; "" for none."""
+    """Return the content that a file's name suggests: "documents", "queries", "qrels", "qrels/SPLIT", "" for
+    none.
+    """
     path = PurePosixPath(part.member or part.path.as_posix())
     name = PurePosixPath(re.sub(r"\.(gz|zst)$", "", path.name.lower()))
     # A store that was made of documents ends in .weir.
@@ -316,7 +317,6 @@ def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[
 
 
 def _layout(root: Path, parts: Mapping[PurePath, CollectionPart]) -> CollectionLayout:
-    """Return the layout of files by their paths below a folder."""
     files, splits = (
         {path.name: part for path, part in sorted(parts.items()) if str(path.parent) == at}
         for at in (".", "qrels")

@@ -1,4 +1,4 @@
-"""Locks and leases, by which processes exclude each other, on one machine or several."""
+"""Locks and leases between processes of one machine or several."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ VANISHED_TIMES, VANISHED_SECONDS = 1000, 0.01
 # only the store's clock counts. Leases of a place are numbered; taking over an abandoned one creates the next number,
 # which only one process can. An owner that was merely slow does no harm, as both produce equal results.
 class LeaseStore(Protocol):
-    """A store of leases, which are small objects; their names are paths with / between parts."""
+    """A store of leases: small objects under names such as paths."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a new object, and return True; return False if the name exists."""
+        """Write a new object and return True; return False if the name exists."""
 
     def renew(self, name: str, data: bytes) -> None:
-        """Write the object of a lease again, which shows that its owner still runs."""
+        """Write a lease again, to show that its owner runs."""
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of an object; None if missing."""
@@ -47,16 +47,16 @@ class LeaseStore(Protocol):
     def age(self, name: str) -> float | None:
         """Return the seconds since an object was written, by the store's clock; None if missing."""
 
-    def names(self, folder: str) -> list[str]:
+    def names_in(self, folder: str) -> list[str]:
         """Return the names of the objects in a folder."""
 
     def delete(self, name: str) -> None:
-        """Delete an object, if it exists."""
+        """Delete an object; do nothing if it is missing."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that holds a lease."""
+    """The process that owns a lease."""
 
     host: str
     machine: str
@@ -71,12 +71,12 @@ class Owner:
         return Owner(platform.node(), _machine(), os.getpid(), settings().lease)
 
     def to_bytes(self) -> bytes:
-        """Return the owner as JSON bytes, the content of its lease."""
+        """Return the owner as JSON, the content of its lease."""
         return json.dumps(asdict(self)).encode()
 
     @staticmethod
     def read(data: bytes | None) -> Owner:
-        """Return the owner recorded in a lease; an unknown one for None or incomplete data."""
+        """Return the owner in a lease; an unknown one for None or incomplete data."""
         try:
             entries = json.loads(data or b"")
             return Owner(
@@ -103,12 +103,11 @@ Rule = Callable[[Owner | None], bool | None]
 
 
 def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int | None:
-    """Try once to acquire a lease; return its number, or None if another process holds it.
+    """Try once to acquire a place's lease; return its number, or None if another process holds it.
 
-    rule: called with the owner of the latest lease, None without one; returns whether the lease may be taken,
-        None to let its age decide.
+    rule: returns whether the lease of this owner (None: no lease) may be taken, None to let its age decide.
     """
-    numbers = sorted(int(name) for name in store.names(place) if name.isdecimal())
+    numbers = sorted(int(name) for name in store.names_in(place) if name.isdecimal())
     newest = numbers[-1] if numbers else 0
     owner = Owner.read(store.read(f"{place}/{newest}")) if numbers else None
     free = rule(owner)
@@ -122,7 +121,7 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
 
 @contextmanager
 def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
-    """Renew a lease regularly within the block, then delete it and earlier leases."""
+    """Renew a lease regularly during the block, then delete it and earlier ones."""
     owner, done = Owner.here(), Event()
 
     def renew() -> None:
@@ -138,20 +137,20 @@ def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
         done.set()
         thread.join()  # a renewal that arrived after the deletion would write the lease anew
         with suppress(WeirError):  # a store out of reach: the lease runs out
-            for older in sorted(int(name) for name in store.names(place) if name.isdecimal()):
+            for older in sorted(int(name) for name in store.names_in(place) if name.isdecimal()):
                 if older <= number:
                     store.delete(f"{place}/{older}")
 
 
 @contextmanager
 def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> Iterator[None]:
-    """Acquire a lease, waiting if necessary, hold it during the block, and release it.
+    """Acquire a place's lease, waiting if necessary; release it after the block.
 
-    waiting: called once with the owner if another process holds the lease.
+    waiting: called once, with the owner, if another process holds it.
     """
     told, pause = False, 0.05
     while (number := taken(store, place)) is None:
-        held = [name for name in store.names(place) if name.isdecimal()]
+        held = [name for name in store.names_in(place) if name.isdecimal()]
         if held and not told:
             told = True
             waiting(Owner.read(store.read(f"{place}/{max(held, key=int)}")))
@@ -209,7 +208,7 @@ class LeaseFolder:
             with suppress(OSError):
                 folder.rmdir()  # where the lease went meanwhile
 
-    def names(self, folder: str) -> list[str]:
+    def names_in(self, folder: str) -> list[str]:
         with suppress(OSError):
             return [path.name for path in (self.root / folder).iterdir()]
         return []
@@ -224,12 +223,11 @@ class LeaseFolder:
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[bool]:
-    """Hold a file as a lock during the block, also between machines; yield True if it is held.
+    """Hold a lock file during the block, against processes of all machines; yield True if it is held.
 
     wait: otherwise yield False if another process holds it.
 
-    The lock of a killed process is free at once on its machine, and elsewhere when its lease expires. Raises
-    StoreError if the files cannot be created.
+    A killed process's lock is free at once on its machine, elsewhere when its lease expires. Raises StoreError.
     """
     store, place, pause = LeaseFolder(path.parent), f"{path.name}.lease", 0.001
     while True:
@@ -270,7 +268,7 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def clear_lock(path: Path) -> None:
-    """Remove the files of a lock that a killed process left; a held lock stays. Raises StoreError."""
+    """Remove the lock file that a killed process left; a held lock stays. Raises StoreError."""
     if path.exists():
         with locked(path, wait=False):
             pass

@@ -1,5 +1,4 @@
-"""Exchange HTTP messages through urllib3: one connection for each thread, and a time limit for every
-exchange."""
+"""Exchange HTTP messages through urllib3, each within a time limit."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ _WATCH_SECONDS = 0.1
 
 
 class NotSentError(Exception):
-    """Raised if the connection failed before the request was sent."""
+    """Raised if the connection failed before a request was sent."""
 
     def __init__(self, reason: OSError | HTTPException) -> None:
         super().__init__(str(reason))
@@ -41,7 +40,7 @@ class NotSentError(Exception):
 
 
 def is_this_machine(host: str) -> bool:
-    """Return True if the host is localhost, in 127.0.0.0/8, or ::1; no name is resolved."""
+    """Return True for localhost, 127.0.0.0/8 and ::1; no name is resolved."""
     with suppress(ValueError):
         address = ip_address(host)
         return address.is_loopback if isinstance(address, IPv4Address) else str(address) == "::1"
@@ -49,8 +48,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def seconds_asked(retry_after: str | None, now: float) -> float:
-    """Return the seconds that a Retry-After header, a number or date (RFC 9110), asks for; 0 without a valid
-    value.
+    """Return the seconds to wait by a Retry-After header, a number or date (RFC 9110); 0 without.
 
     now: seconds since 1970.
     """
@@ -65,18 +63,17 @@ def seconds_asked(retry_after: str | None, now: float) -> float:
 def seconds_before(
     attempt: int, pause: float, longest: float, asked: float = 0.0, chance: float = 0.5
 ) -> float:
-    """Return the seconds to wait before an attempt, numbered from 1: `pause` before the second, then doubled
-    each time.
+    """Return the seconds to wait before an attempt, from 1: `pause` before the second, then doubled.
 
-    longest: upper bound, unless the server asks for more (`asked`).
-    chance: random number in [0, 1), which spreads clients by up to a half either way.
+    longest: upper bound, unless the server requests more (`asked`).
+    chance: random number in [0, 1); varies the wait by up to a half.
     """
     return max(asked, min(longest, pause * 2.0 ** (attempt - 2) * (0.5 + chance)))
 
 
 @dataclass(eq=False)
 class KeptConnection:
-    """A connection that stays open between exchanges; follows no redirects and repeats no request."""
+    """An HTTP connection that stays open between exchanges; follows no redirects, repeats no request."""
 
     # urllib3 bounds each read, not all of them: a watcher thread ends an exchange whose time is over.
     proxied: tuple[str, ...] = ("https",)
@@ -101,15 +98,13 @@ class KeptConnection:
         silence: float,
         whole: float,
     ) -> Iterator[BaseHTTPResponse]:
-        """Yield the response to a request once its headers are there; the block reads the body, which is not
-        decompressed.
+        """Send a request; yield the response after its headers, not decompressed.
 
-        silence: most seconds without any byte.
-        whole: seconds from the first byte sent to the end of the block; `extend` grants more.
+        silence: longest time without a byte, in seconds.
+        whole: longest time until the end of the block, in seconds; see `extend`.
 
-        Raises NotSentError if the request was not sent, TimeoutError for either limit, OSError or
-        HTTPException if the connection breaks or the response is incomplete, and ValueError for an invalid
-        URL.
+        Raises NotSentError if nothing was sent, TimeoutError, OSError or HTTPException for a broken exchange,
+        ValueError for an invalid URL.
         """
         urllib3 = require("urllib3", "run")
         self._response, self._late = None, False
@@ -143,7 +138,7 @@ class KeptConnection:
             self._ends, self._response = math.inf, None
 
     def extend(self, seconds: float) -> None:
-        """Let the current exchange last this many seconds from now."""
+        """Let the current exchange last `seconds` from now."""
         self._ends = time.monotonic() + seconds
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._keep_watch, daemon=True)

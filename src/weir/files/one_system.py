@@ -1,5 +1,4 @@
-"""Refuse, in every format, a query with rows of several systems or collections, which would be scored as
-one."""
+"""Refuse a query with rows of several systems or collections."""
 
 from __future__ import annotations
 
@@ -18,9 +17,9 @@ _SHOWN = 40  # characters of a name
 
 
 def mixed_row(rows: Iterable[SystemRow]) -> tuple[SystemRow, str] | None:
-    """Return (first row of a second system within a ranking, the ranking's first system); None without any.
+    """Return (first row of a second system for a query, the query's first system); None without any.
 
-    A ranking whose ranks are complete and without repetition counts as one system's.
+    A ranking in which every row has a rank and none repeats counts as one system's.
     """
     first, others = dict[str, str](), dict[str, SystemRow]()
     ranks, unranked = set[tuple[str, str]](), set[str]()
@@ -42,8 +41,8 @@ def refuse_several_systems(
 ) -> None:
     """Raise FormatError if a query has rows of several systems; warn (RankingWarning) if only the file has.
 
-    rows: function that returns all rows at each call.
-    remedy, what: the expectation with the next step, and a word for a system, for the message.
+    rows: returns all rows at each call.
+    remedy, what: next step and word for a system in messages.
     """
     systems = (system for _, _, system, _ in rows() if system)
     one = next(systems, "")

@@ -1,4 +1,4 @@
-"""Parse rankings and judgments in blocks, by compiled code or numpy."""
+"""Parse rankings and judgments in blocks, compiled or with numpy."""
 
 from __future__ import annotations
 
@@ -56,11 +56,10 @@ COMPARED_TEXTS = 1 << 15
 
 
 def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
-    """Return (number of each text by first appearance, position of the first text with each number), int64
-    each.
+    """Return (number of each text by first appearance, int64[n]; position of the first text with each number,
+    int64).
 
-    start, length: text i is data[start[i] : start[i] + length[i]].
-    hashes: of the texts.
+    start, length, hashes: of text i, data[start[i] : start[i] + length[i]].
     """
     n = len(start)
     if n == 0:
@@ -95,14 +94,16 @@ def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64
 
 
 def distinct_strings(strings: Strings) -> tuple[Int64, Strings]:
-    """Return (number of each string by first appearance, int64[n]; the distinct strings)."""
+    """Return (number of each string by first appearance, int64[n]; the distinct strings in that order)."""
     start, length = strings.ptr[:-1], strings.lengths()
     codes, first = distinct(strings.data, start, length, hash_strings(strings.data, start, length))
     return codes, strings.take(first)
 
 
 def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:
-    """Return True for each text that differs from the one before, bool[n]; True for the first."""
+    """Return bool[n], True for each text buf[start[i] : start[i] + length[i]] that differs from the one before,
+    and the first.
+    """
     change = np.ones(len(start), np.bool_)
     change[1:] = length[1:] != length[:-1]
     longest = int(length.max(initial=0))
@@ -117,7 +118,7 @@ def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np
 
 @dataclass(frozen=True, eq=False)
 class ParsedRows:
-    """The columns of a block of a file, in file order."""
+    """The columns of a block of rows, in file order, as offsets into its buffer."""
 
     start: Int64
     """int64[n]: offset of each document identifier; its length is in `length`, its hash in `hashes`."""
@@ -143,7 +144,7 @@ class ParsedRows:
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """Identifiers with fixed numbers, prepared for look-up; without `ids` nothing is found."""
+    """Identifiers with fixed numbers, prepared to be found by hash; nothing is found if `ids` is None."""
 
     ids: Ids | None
     hashes: NDArray[np.uint64]
@@ -155,8 +156,7 @@ class Lookup:
 
     @staticmethod
     def of(ids: Ids | None) -> Lookup:
-        """Return identifiers with an empty lookup table, which engines fill when needed; nothing is found
-        for None."""
+        """Return a lookup of identifiers; its table stays empty until a parser needs it."""
         strings = ids.strings if ids is not None else Strings.of([])
         hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
         bits = min(max(16, len(strings).bit_length() + 3), 24)
@@ -170,7 +170,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Parser:
-    """An engine that parses and orders rows: numpy or compiled code."""
+    """A parser that also sorts rows by query and rank: numpy or compiled."""
 
     name: str
     block: int
@@ -186,7 +186,7 @@ class Parser:
 
 
 class LongIdentifierError(Exception):
-    """Raised for an identifier that is too long: `size` bytes, at offset `at` in the block."""
+    """Raised for an identifier of too many bytes, `size`, at offset `at` of a block."""
 
     def __init__(self, at: int, size: int) -> None:
         super().__init__(f"{size:,} bytes")
@@ -200,7 +200,7 @@ def _refuse_long(start: Int64, length: Int64) -> None:
 
 
 class QuotedCellError(Exception):
-    """Raised for a row that needs the general parser, such as a quoted cell with separators in it."""
+    """Raised for a row that needs the general parser, such as a quoted separator."""
 
 
 # Decimal numbers in a text buffer to correctly rounded doubles, many at once with numpy alone; and back.
@@ -226,7 +226,7 @@ _LAST = np.array([((1 << 64) - 1) >> 8 * (8 - n) << 8 * (8 - n) for n in range(9
 
 
 def parse_slowly(text: bytes) -> float:
-    """Return the value of a decimal number; NaN for other text and beyond a double's range."""
+    """Return the value of a decimal number; NaN for other text and beyond a double."""
     if NUMBER.fullmatch(text) is None:
         return np.nan
     value = float(text)
@@ -234,8 +234,9 @@ def parse_slowly(text: bytes) -> float:
 
 
 def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, Int64]:
-    """Return (numbers of the texts buf[start[i] : start[i] + length[i]], float64[n], rounded as by
-    float(); positions of texts that are no finite number, int64)."""
+    """Return (numbers in the texts buf[start[i] : start[i] + length[i]], float64[n]; positions of texts that are
+    no finite number, int64).
+    """
     if length.max(initial=0) == 1 == length.min(initial=1):  # as grades nearly always are
         digit = buf[start] - np.uint8(_ZERO)
         if digit.max(initial=0) < 10:
@@ -333,7 +334,7 @@ _KIND[_END] = 2
 
 @dataclass(frozen=True, eq=False)
 class CellTable:
-    """Offsets of the cells of each line in a buffer."""
+    """Byte offsets of the cells of each line in a buffer."""
 
     start: Int64
     """int64[rows, columns]; missing last columns have start = end."""
@@ -343,10 +344,10 @@ class CellTable:
 
 
 def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool = False) -> CellTable:
-    """Return the offsets of the cells of buf[:stop], split at blanks and tabs, without blank lines and comments.
+    """Return the offsets of the cells of buf[:stop], split at white space, without blank lines and comments.
 
-    fewest, most: numbers of columns of a line; the first line with another number ends the table, and is its `bad`.
-    remarks: accept and ignore more columns in a row of a TREC run.
+    fewest, most: columns of a line; another number ends the table and sets `bad`.
+    remarks: ignore further columns of a TREC run.
     """
     space = np.flatnonzero(buf[:stop] <= 32)
     kind = _KIND[buf[space]]
@@ -387,12 +388,12 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool =
 
 
 def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) -> CellTable:
-    """Return the lines of buf[:stop], each split at a separator into `cells` cells, possibly empty.
+    """Return the offsets of the cells of buf[:stop], `cells` in each line, possibly empty.
 
-    exact: keep white space, strip quotation marks, skip empty lines; otherwise strip white space, skip blank
-        lines and comments.
+    exact: keep white space, strip quotation marks; otherwise strip white space, skip comments. Empty lines are
+        skipped.
 
-    Raises QuotedCellError for a quotation mark that this simple parser may read wrongly.
+    Raises QuotedCellError for quotation marks that may be misread.
     """
     cut = np.flatnonzero((buf[:stop] == ord(separator)) | (buf[:stop] == _END))
     ends = buf[cut] == _END
@@ -431,16 +432,15 @@ def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) 
 
 
 def ranks_in(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return the numbers in buf[start[i] : start[i] + length[i]], float64[n]; NaN for other text."""
+    """Return the numbers in the texts buf[start[i] : start[i] + length[i]], float64[n]; NaN for other text."""
     rank, wrong = parse_decimals(buf, start, length)
     rank[wrong] = np.nan
     return rank
 
 
 def ranks_behind(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return the ranks in TREC lines, which follow the document column, float64[n]; NaN for other text.
-
-    start, length: int64[n], place of each document's identifier.
+    """Return the ranks in TREC lines, which follow the documents buf[start[i] : start[i] + length[i]],
+    float64[n]; NaN for other text.
     """
     at = start + length
     while (blank := _KIND[buf[at]] == 1).any():
@@ -473,8 +473,10 @@ def _scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None)
 
 
 def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, ...]) -> ParsedRows:
-    """Return rows from the columns of query, document and number (1 if there is no third); raises
-    LongIdentifierError."""
+    """Return rows of a run or judgments from cells; raises LongIdentifierError.
+
+    columns: positions of query, document and number; without the third, numbers are 1.
+    """
     starts = np.ascontiguousarray(table.start.T[list(columns)])
     (query, doc, *number), (query_length, doc_length, *number_length) = (
         starts,
@@ -534,7 +536,7 @@ _LEAST_ROW_BYTES = 10  # bytes of a row of TREC's: five columns, four separators
 def choose_engine(name: EngineName, size: int) -> Parser:
     """Return the parser with this name; "auto" is the faster installed one for `size` bytes.
 
-    Raises BadValue for an unknown name, MissingExtra for "numba" if not installed.
+    Raises BadValue for an unknown name, MissingExtra for "numba".
     """
     if name not in ENGINES:
         raise BadValue(f"engine is '{name}'; expected one of {', '.join(ENGINES)}")
@@ -548,17 +550,16 @@ def choose_engine(name: EngineName, size: int) -> Parser:
 
 
 def row_arrays(room: int) -> RowArrays:
-    """Return uninitialised arrays for a compiled scan of up to `room` rows."""
+    """Return uninitialised arrays for a compiled scan of at most `room` rows."""
     start, length = np.empty((2, room), np.int64)
     segment, slow = np.empty((2, room, 3), np.int64)
     return RowArrays(start, length, np.empty(room, np.uint64), np.empty(room, np.float64), segment, slow)
 
 
 def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int) -> tuple[ParsedRows, int]:
-    """Return (rows of a compiled scan, index of the first row without a finite score or -1); raises
-    LongIdentifierError.
+    """Return (rows of a compiled scan, first row without a finite score or -1); raises LongIdentifierError.
 
-    n, segments, slows: numbers of rows, segments and scores still to be parsed.
+    n, segments, slows: numbers of rows, segments and unparsed scores.
     """
     first, query_start, query_length = arrays.segment[:segments].T.copy()
     _refuse_long(arrays.start[:n], arrays.length[:n])
@@ -626,7 +627,7 @@ NUMBA_PARSER = Parser("numba", 4 << 20, _scan_compiled, _rank_compiled, _hash_co
 
 @dataclass(frozen=True, eq=False)
 class RankingBlock:
-    """Rows of complete rankings, and the buffer that holds their identifiers."""
+    """Complete rankings or judgments of some queries, with the buffer of their identifiers."""
 
     buf: Bytes
     rows: ParsedRows
@@ -638,7 +639,7 @@ class RankingBlock:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Settings for parsing a source of rows."""
+    """Settings for reading a source of rows."""
 
     engine: Parser
     whole: bool = False
@@ -663,12 +664,14 @@ class Source:
 def text_blocks(
     path: Path, scan: Callable[[LineBuffer, int], ParsedRows], size: int, whole: bool, header: int = 0
 ) -> Iterator[RankingBlock]:
-    """Yield blocks of a text file; a block is valid until the next is asked for.
+    """Yield the rows of a text file in blocks of whole queries, each valid until the next.
 
-    scan: parses complete lines in the first bytes of a buffer.
+    scan: parses complete lines at the beginning of a buffer.
+    size: bytes of a block.
+    whole: yield a single block.
     header: lines to skip.
 
-    Steps raise FormatError for a too long identifier, and the errors of `scan`.
+    Raises FormatError for a too long identifier, and as `scan`.
     """
     buffer = LineBuffer(path, size)
     with buffer.file:
@@ -714,7 +717,7 @@ def text_blocks(
 
 @dataclass(frozen=True, eq=False)
 class TableChunk:
-    """Consecutive rows of a table, as columns."""
+    """Consecutive rows of a run or judgments, as columns."""
 
     queries: Strings
     """Query identifier of each segment, a range of rows of one query."""
@@ -731,7 +734,7 @@ class TableChunk:
 
     @staticmethod
     def joined(chunks: list[TableChunk]) -> TableChunk:
-        """Return a copy of chunks as one; a query that continues in the next chunk becomes one segment."""
+        """Return chunks concatenated; a query that continues in the next chunk becomes one segment."""
         begin = np.cumsum([0, *map(len, chunks)])
         queries = Strings.concatenated([c.queries for c in chunks])
         opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())
@@ -754,9 +757,9 @@ class TableChunk:
         return head, rest
 
     def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
-        """Return these rows as a RankingBlock, with identifiers hashed by `engine`.
+        """Return these rows as a block, hashed by `engine`.
 
-        place: returns, for messages, where a row, numbered from 0, is in the file.
+        place: returns where a row, from 0, is in the file.
         """
         data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
         start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
@@ -770,10 +773,9 @@ class TableChunk:
 def table_blocks(
     chunks: Iterable[TableChunk], engine: Parser, whole: bool, place: Callable[[int], str]
 ) -> Iterator[RankingBlock]:
-    """Yield a table's rows as blocks of whole rankings.
+    """Yield chunks as blocks of whole queries, one for `whole`.
 
-    whole: yield one block.
-    place: returns, for messages, where a row is in the file.
+    place: returns where a row, from 0, is in the file.
     """
     pending: list[TableChunk] = []
     count, done, limit = 0, 0, BLOCK_ROWS

@@ -1,4 +1,4 @@
-"""Interpret the paths that users give."""
+"""Interpret users' paths."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ STANDARD_OUTPUT = Path("-")
 
 
 def path_of(given: str | os.PathLike[str]) -> Path:
-    """Return the path, with ~/ expanded; `./-` is a file, `-` a standard stream.
+    """Return a path with ~/ expanded; `-` is a standard stream, `./-` a file.
 
-    Raises BadValue for an empty name, FormatError for a NUL character.
+    Raises BadValue for an empty name, FormatError for a NUL.
     """
     text = os.fspath(given)
     refuse_empty(text)
@@ -28,18 +28,18 @@ def path_of(given: str | os.PathLike[str]) -> Path:
 
 
 def refuse_empty(name: object) -> None:
-    """Raise BadValue for an empty name, which would mean the current folder."""
+    """Raise BadValue for an empty path, which would mean the current folder."""
     if name == "":
         raise BadValue("found an empty name; is a variable unset?")
 
 
 def is_address(place: str | Path) -> bool:
-    """Return True for the URL of a store, such as s3://..., rather than a folder."""
+    """Return True for the URL of a store, such as s3://...."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(place)) is not None
 
 
 def subset_of(path: Path) -> tuple[Path, str]:
-    """Return (folder, "android") for a path such as cqadupstack#android; (path, "") for any other."""
+    """Return (folder, "android") for cqadupstack#android; (path, "") for other paths."""
     folder, mark, subset = str(path).rpartition("#")
     if mark and not path.exists() and Path(folder).exists():
         return Path(folder), subset

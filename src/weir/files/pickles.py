@@ -1,4 +1,4 @@
-"""Read pickles as data (containers, texts, numbers, NumPy scalars) without running code."""
+"""Read pickles as plain data, without running code."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _STATE = 8  # version, byte order, three parts of compound types, size, alignmen
 
 
 class OddNumpyError(Exception):
-    """Raised for a type or value of NumPy that is no plain number or text; the message names it."""
+    """Raised for a NumPy type or value in a pickle that is no plain number or text."""
 
 
 @dataclass(frozen=True)
 class NumpyName:
-    """A NumPy function that a pickle may name: "dtype" or "scalar"."""
+    """A NumPy function that a pickle may call: "dtype" or "scalar"."""
 
     name: str
 
@@ -45,7 +45,7 @@ NUMPY_NAMES = {
 
 @dataclass(eq=False)
 class NumpyType:
-    """The type of a NumPy scalar, such as f8 or U7, with its byte order."""
+    """The type of a NumPy scalar, such as f8 or U7, and its byte order."""
 
     code: str
     order: str = "<"
@@ -211,7 +211,7 @@ class _Machine:
 
 
 def is_pickle(path: Path) -> bool:
-    """Return True if a file is a pickle, by its name or first bytes."""
+    """Return True for a pickle, by suffix or first bytes."""
     if unpacked_name(path).lower().endswith(PICKLE_SUFFIXES):
         return True
     # A pipe can be read only once.
@@ -219,10 +219,10 @@ def is_pickle(path: Path) -> bool:
 
 
 def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
-    """Return the plain data of a pickle, with keys as texts and tuples as lists.
+    """Return the plain data of a pickle, keys as texts and tuples as lists, without running code.
 
-    Raises FormatError for more than 64 MiB, five million instructions or 32 levels, for damage, cycles and
-    repeated keys, and for anything but containers, texts, numbers and NumPy scalars.
+    Raises FormatError for over 64 MiB, five million instructions or 32 levels, damage, cycles, repeated keys, and
+    anything but containers, texts, numbers and NumPy scalars.
     """
     import pickletools  # takes instructions apart and runs none
 
@@ -315,7 +315,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  a pickle holds anything
 
 
 def pickled_rows(rows: Iterable[tuple[str, Iterable[str] | Mapping[str, float]]]) -> Iterable[bytes]:
-    """Yield the bytes of a pickled dict: {name: list of texts, or dict of numbers}."""
+    """Yield the pieces of a pickled dict, {name: list of texts or dict of numbers}."""
     yield b"\x80\x04}("
     for name, row in rows:
         if isinstance(row, Mapping):

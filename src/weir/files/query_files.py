@@ -15,10 +15,9 @@ _HEADS = ("query", "query-id", "query_id", "qid", "_id", "id")
 
 
 def read_groups(path: Path) -> QueryGroups:
-    """Return the group of each query in a file of lines "query, tab, group", plain or compressed; comments
-    (#) and a header are skipped.
+    """Return the group of each query from lines "query, tab, group"; comments (#) and a header are skipped.
 
-    Raises FormatError for another number of columns, a query in two groups, and a file without queries.
+    Raises FormatError for other columns, a query in two groups, and no query.
     """
     groups: dict[str, str] = {}
     for number, line in enumerate(read_text(path).split("\n"), 1):
@@ -46,8 +45,9 @@ def read_groups(path: Path) -> QueryGroups:
 
 
 def read_weights(path: Path) -> QueryWeights:
-    """Return the weight of each query in a file, read as by `read_groups`; raises FormatError also for a
-    weight not above 0."""
+    """Return the weight of each query from lines "query, tab, weight"; raises as `read_groups`, and for a weight
+    not above 0.
+    """
     groups = read_groups(path)
     texts = [groups.labels[code] for code in groups.group.tolist()]
     weights: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""Read single rankings of a run file that Weir wrote, without reading the whole file."""
+"""Read single rankings of a run file that Weir wrote."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ MAPPED_BYTES = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class RankingFile:
-    """Single rankings of a TREC file as `write_run` writes it, a query's lines together.
-
-    Methods raise FormatError for a file that cannot be read, or of another form.
-    """
+    """A run file of `write_run`, from which single rankings are read; methods raise FormatError for other files."""
 
     path: Path
     expected: Mapping[str, int] = field(default_factory=dict)
@@ -36,7 +33,9 @@ class RankingFile:
     """Bytes that the file has as long as nobody changes it; None if that is not known."""
 
     def ranking(self, query: str, k: int | None = None) -> tuple[tuple[str, float], ...]:
-        """Return (document, score) of a query's first k documents, of all for None; () without a ranking."""
+        """Return (document, score) of a query's first k documents, None for all; () for a query without a
+        ranking.
+        """
         with self._opened() as file:
             place, stop = self._sought(file, query), None
             if place is None:
@@ -48,7 +47,7 @@ class RankingFile:
             return tuple(self._answers(file, query, k, place, stop))
 
     def top(self, k: int) -> Run:
-        """Return the run of the first k documents of every ranking."""
+        """Return the run of the first k documents of every query."""
         names, starts = self.places
         with self._opened() as file:
             ends = zip(names, pairwise(starts.tolist()), strict=True)
@@ -56,8 +55,7 @@ class RankingFile:
 
     @cached_property
     def places(self) -> tuple[Ids, Int64]:
-        """(queries with a ranking, in file order; offsets of their first lines and of the end,
-        int64[queries + 1])."""
+        """Return (queries in file order; offsets of their first lines and the end, int64[queries + 1])."""
         with self._opened() as file:
             if not self.path.stat().st_size:
                 return Ids.of([]), np.zeros(1, np.int64)

@@ -46,7 +46,7 @@ _PLAIN = {"_id", "title", "text"}
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive documents or queries of a file."""
+    """Consecutive documents or queries of a file, as columns."""
 
     ids: Strings
     titles: Strings
@@ -63,9 +63,9 @@ class Batch:
 def read_documents(part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> Iterator[Batch]:
     """Yield the documents of a file in batches, duplicates included.
 
-    roles: roles of the field that holds the text if none has that name; the first with a usual name counts.
+    roles: without a field `text`, the first of these with a usual name is the text.
 
-    Steps raise FormatError for an invalid line and for a file without documents.
+    Raises FormatError for an invalid line and an empty file.
     """
     rows = 0
     with reading(part) as source:
@@ -102,9 +102,9 @@ def _from_json(source: BinaryIO, part: CollectionPart, roles: tuple[str, ...]) -
 
 
 def read_queries(part: CollectionPart) -> Queries:
-    """Return all queries of a file, with their metadata.
+    """Return all queries of a file, with metadata.
 
-    Raises FormatError for an invalid line, a repeated id, no text at all, and metadata of the wrong kind.
+    Raises FormatError for an invalid line, a repeated identifier, no text, and invalid metadata.
     """
     batches = list(read_documents(part, ("text", "query")))
     if sum(batch.null_texts for batch in batches) == sum(map(len, batches)):
@@ -127,7 +127,7 @@ def read_queries(part: CollectionPart) -> Queries:
 
 
 def duplicate(part: CollectionPart, name: str) -> FormatError:
-    """Return a FormatError for a repeated id, with both line numbers, after reading the file again."""
+    """Return the FormatError for a repeated identifier, with both line numbers, for which the file is read again."""
     first, second = [*_lines_of_id(part, name), 0, 0][:2]
     return FormatError(part, f"the id '{name}' again (first on line {first})", "each id once", second)
 
@@ -148,8 +148,7 @@ def _lines_of_id(part: CollectionPart, name: str) -> list[int]:
 
 @contextmanager
 def reading(part: CollectionPart) -> Iterator[BinaryIO]:
-    """Yield a stream of a collection's file; raises FormatError, also in the block, if its compression is
-    damaged."""
+    """Yield a stream of a collection's file; raises FormatError for damaged compression, also in the block."""
     try:
         with unquoted(part.path, part.within), part.open() as stream:
             yield stream
@@ -307,10 +306,7 @@ def _is_header(cells: list[bytes]) -> bool:
 
 
 def read_judgments(part: CollectionPart) -> Qrels:
-    """Return the judgments in a collection's file of any format (docs/formats.md).
-
-    Raises FormatError for an invalid line, a grade that is no number, and a pair with two different grades.
-    """
+    """Return the judgments in a collection's file of any format; raises FormatError."""
     if part.member is None:
         if part.path.exists():
             check_regular(part.path)

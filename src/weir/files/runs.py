@@ -63,7 +63,7 @@ _COUNTED_DOCUMENTS = 3
 
 @dataclass(frozen=True, eq=False)
 class RankingPart:
-    """Complete rankings of some queries of a file, in result order."""
+    """Complete rankings of some queries of a file, in rank order."""
 
     query: Int64
     """int64[q] codes."""
@@ -82,7 +82,7 @@ class _InterleavedError(Exception):
 
 @dataclass(eq=False)
 class IdentifierNumbers:
-    """The numbers given to a file's queries and documents."""
+    """Numbers assigned to queries and documents while a run file is read, and counts of what was seen."""
 
     queries: Ids | None
     """Queries with fixed codes; None to number all by appearance."""
@@ -100,10 +100,9 @@ class IdentifierNumbers:
     """Documents and queries that are judged ones but for the composition of letters."""
 
     def query_codes(self, segments: Strings) -> Int64:
-        """Return the number of each segment's query, int64[segments]: its place in `queries`, larger numbers
-        for others.
+        """Return the number of each segment's query, int64: its position in `queries`, larger for others.
 
-        segments: query identifiers, one for each stretch of a query's rows.
+        segments: query of each range of rows.
         """
         which, strings = distinct_strings(segments)
         size = 0 if self.queries is None else len(self.queries)
@@ -122,14 +121,13 @@ class IdentifierNumbers:
         return codes[which]
 
     def query(self, code: int) -> str:
-        """Return the identifier of a query number."""
+        """Return a query's identifier by its number."""
         if self.queries is not None and code < len(self.queries):
             return self.queries[code]
         return list(self.others)[code - len(self.queries or ())].decode("utf-8", "replace")
 
     def doc_codes(self, buf: Bytes, rows: ParsedRows) -> Int32:
-        """Return a number for the document of each row, int32[rows]; each block gives its documents new
-        numbers."""
+        """Return a number for each row's document, int32[rows]; a document in two blocks gets two numbers."""
         codes, first = distinct(buf, rows.start, rows.length, rows.hashes)
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
@@ -147,6 +145,27 @@ def _grouped(query: Int64, lengths: Int64) -> tuple[Int64, Int64, Int64]:
     order = np.argsort(of_row, kind="stable")
     query, lengths = np.unique(of_row[order], return_counts=True)
     return query, lengths, order
+
+
+def _rows_at(rows: ParsedRows, order: Int64) -> ParsedRows:
+    start, length, hashes = rows.start[order], rows.length[order], rows.hashes[order]
+    return replace(rows, start=start, length=length, hashes=hashes, score=rows.score[order])
+
+
+def _float_ranks(buf: Bytes, rows: ParsedRows, ranking: Int64, cuts: Int64) -> Int32 | None:
+    close = close_as_floats(cuts, rows.score[ranking])
+    at = ranking[close[0]]
+    return float_ranks(cuts, close, take_strings(buf, rows.start[at], rows.length[at])) if len(at) else None
+
+
+def _of_first_queries(part: RankingPart, count: int) -> RankingPart:
+    inside = np.flatnonzero(part.query < count)
+    if len(inside) == len(part.query):
+        return part
+    at, _ = stretches(part.ptr[inside], part.ptr[inside + 1])
+    ptr = np.append(0, np.cumsum(np.diff(part.ptr)[inside]))
+    float_rank = None if part.float_rank is None else part.float_rank[at]
+    return RankingPart(part.query[inside], ptr, part.doc[at], part.score[at], float_rank)
 
 
 def _refuse_ranks_as_documents(name: object, block: RankingBlock) -> None:
@@ -197,13 +216,7 @@ def _read_parts(
                 if len(codes) < len(query):
                     segments = segments.take(np.unique(query, return_index=True)[1])
                     query, lengths, order = _grouped(query, lengths)
-                    rows = replace(
-                        rows,
-                        start=rows.start[order],
-                        length=rows.length[order],
-                        hashes=rows.hashes[order],
-                        score=rows.score[order],
-                    )
+                    rows = _rows_at(rows, order)
                 if len(query) == 0:
                     continue
                 if numbers.order is None:
@@ -227,21 +240,14 @@ def _read_parts(
                 numbers.own_first += own_first
                 numbers.own_near += own_near
                 score = rows.score[ranking]
-                float_rank = None
-                if ties == "trec" and len((close := close_as_floats(cuts, score))[0]):
-                    at = ranking[close[0]]
-                    documents = take_strings(block.buf, rows.start[at], rows.length[at])
-                    float_rank = float_ranks(cuts, close, documents)
+                float_rank = _float_ranks(block.buf, rows, ranking, cuts) if ties == "trec" else None
                 if docs is None:
                     doc = numbers.doc_codes(block.buf, rows)[ranking]
-                inside = np.flatnonzero(query < len(queries)) if queries is not None else query
-                if len(inside) < len(query):
-                    at, _ = stretches(cuts[inside], cuts[inside + 1])
-                    cuts = np.append(0, np.cumsum(np.diff(cuts)[inside]))
-                    query, doc, score = query[inside], doc[at], score[at]
-                    float_rank = None if float_rank is None else float_rank[at]
-                if len(query):
-                    results.append(step(RankingPart(query, cuts, doc, score, float_rank)))
+                part = RankingPart(query, cuts, doc, score, float_rank)
+                if queries is not None:
+                    part = _of_first_queries(part, len(queries))
+                if len(part.query):
+                    results.append(step(part))
             say_order(source.name, numbers.order or OrderCounts())
             numbers.alike.update(name for name in others.tolist() if name.encode() in numbers.others)
             _say_alike(source.name, numbers.alike)
@@ -264,15 +270,15 @@ def _say_alike(name: object, alike: set[str]) -> None:
 
 
 def refuse_swapped(name: object, order: OrderCounts) -> None:
-    """Raise FormatError if the columns of ranks and scores are certainly exchanged."""
+    """Raise FormatError if the columns of ranks and scores are exchanged."""
     if order.swapped():
         found = "scores in the place of ranks, and ranks in the place of scores"
         raise FormatError(name, found, "the rank before the score: query Q0 document rank score tag")
 
 
 def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
-    """Warn (RankingWarning) and return sentences if rows were probably meant in another order than by score;
-    () otherwise.
+    """Return sentences on signs that rows were meant in another order than by score, and warn of them
+    (RankingWarning); () without any.
 
     Raises FormatError if ranks and scores are exchanged.
     """
@@ -289,10 +295,9 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
 
 
 def judgments_of(source: Source) -> tuple[Qrels, int]:
-    """Return (judgments of a source, number of rows that repeat an earlier row).
+    """Return (judgments of a source, number of repeated rows).
 
-    Raises FormatError for an invalid row, and a pair with two grades. Warns (LossWarning) of a column that is
-    not read.
+    Raises FormatError for an invalid row, and two grades of a pair. Warns (LossWarning) of an unread column.
     """
     how = ReadOptions(choose_engine("auto", source.size), whole=True)
     try:
@@ -345,15 +350,14 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
 def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineName = "auto") -> Run:
     """Return a run from a file: TREC, JSON, CSV, TSV, Parquet, Arrow or a pickle, plain, `.gz` or `.zst`.
 
-    Its name or first bytes decide the format (docs/formats.md). TREC lines are `query Q0 document rank score
-    [tag]`; the rank is ignored, lines that start with `#` are comments. JSON and pickles are {query:
-    {document: score}} or lists in rank order. Tables need columns for query, document and score under usual
-    names.
+    Suffix or first bytes decide the format (docs/formats.md). TREC lines are `query Q0 document rank score
+    [tag]`; ranks and comments (#) are ignored. JSON and pickles are {query: {document: score}} or lists in rank
+    order. Tables need columns of query, document and score under usual names.
 
     ties: "trec", or "trec9" to compare scores as 32-bit floats.
-    engine: "numpy", "numba", or "auto" for the faster installed one; results are equal.
+    engine: "numpy", "numba", or "auto" for the faster; results are equal.
 
-    Raises FormatError for an invalid line, BadRanking for a repeated document in a ranking.
+    Raises FormatError for an invalid line, BadRanking for a repeated document.
     """
     path = path_of(path)
     form = format_of(path, "run")
@@ -367,7 +371,7 @@ def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineNa
 
 
 def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
-    """Return the run in a source of rows; other arguments and errors as for `read_run`."""
+    """Return the run in a source of rows; arguments and errors as for `read_run`."""
     parts, numbers = _read_parts(source, lambda part: part, None, None, ties, engine)
     codes, strings = distinct_strings(Strings.concatenated(numbers.docs))
     run = _run_of_parts(parts, Ids(Strings.packed(list(numbers.others))), Ids(strings), name, ties)
@@ -378,12 +382,12 @@ def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = 
 def read_run_against(
     path: str | os.PathLike[str], queries: Ids, docs: Ids, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> tuple[Run, int]:
-    """Return (rankings of these queries, number of other queries in the file), in little memory.
+    """Return (run of these queries, number of the file's other queries), in little memory.
 
-    docs: identifiers that number the documents; others keep their rank and have code -1.
+    docs: identifiers that number documents; others have code -1.
     ties, engine: see `read_run`.
 
-    Reads any format but JSON. Raises as `read_run`.
+    Not for JSON. Raises as `read_run`.
     """
     path = path_of(path)
     source = file_source(path, format_of(path, "run"), "run")
@@ -426,9 +430,9 @@ def _nested_run(path: Path, ties: Ties) -> Run:
 def join_run_file(
     path: str | os.PathLike[str], qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> Judged:
-    """Return a run file joined with judgments, in a few megabytes of memory except for JSON.
+    """Return a run file joined with judgments, in little memory except for JSON.
 
-    Equals `Judged.of(read_run(path), qrels)`; other arguments and errors as for `read_run`.
+    Equals `Judged.of(read_run(path), qrels)`; raises as `read_run`.
     """
     path = path_of(path)
     if qrels.beside is not None:  # its rules may name documents that nobody judged
@@ -446,15 +450,13 @@ def join_run_file(
 
 
 def say_composed_otherwise(name: object, run: Run, qrels: Qrels) -> None:
-    """Warn (RankingWarning) of identifiers of a run that differ from judged ones only in Unicode
-    composition."""
+    """Warn (RankingWarning) of a run's identifiers that differ from judged ones only in Unicode composition."""
     found = ((composed_otherwise(qrels.docs), run.docs), (composed_otherwise(qrels.queries), run.queries))
     _say_alike(name, {one for forms, own in found for one in forms.tolist() if own.codes([one])[0] >= 0})
 
 
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
-    """Return the rankings in a source of rows joined with judgments; other arguments and errors as for
-    `read_run`."""
+    """Return the run in a source of rows, joined with judgments; arguments and errors as for `read_run`."""
 
     def join(part: RankingPart) -> tuple[Int64, Judged]:
         judgments = qrels.only(part.query)
@@ -501,15 +503,15 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
 
 
 def read_qrels(path: str | os.PathLike[str]) -> Qrels:
-    """Return judgments from a file: TREC, BEIR's TSV, JSON, CSV, TSV, Parquet, Arrow, a pickle, or a journal
-    of `weir open`.
+    """Return judgments from a file: TREC, BEIR's TSV, JSON, CSV, TSV, Parquet, Arrow, a pickle, or a journal of
+    `weir open`.
 
-    Its name or first bytes decide the format (docs/formats.md). Tables need columns for query, document and
-    grade under usual names, and may have `origin`. Without a header, columns are split at tabs if the first
-    line has two or three, else at blanks. A pair judged twice with the same grade counts once.
+    Suffix or first bytes decide the format (docs/formats.md). Tables need columns of query, document and grade
+    under usual names, and may have `origin`. Without a header, columns are split at tabs if the first line has
+    two or three, else at blanks. Equal repetitions count once.
 
-    Raises FormatError for another number of columns, a grade that is no number within ±16384, and a pair with
-    two grades. Warns (LossWarning) of rows and cells that an import left out of the file.
+    Raises FormatError for other columns, grades beyond ±16384, and two grades of a pair. Warns (LossWarning) of
+    losses of an import.
     """
     say_import_losses(path_of(path))
     return read_qrels_counted(path)[0]
@@ -519,9 +521,9 @@ READ_QRELS.register(read_qrels)
 
 
 def read_qrels_counted(path: str | os.PathLike[str], head: bytes | None = None) -> tuple[Qrels, int]:
-    """Return (judgments of a file in any format, number of repeated lines); raises as `read_qrels`.
+    """Return (judgments of a file, number of repeated lines); raises as `read_qrels`.
 
-    head: the file's first bytes, if already read.
+    head: the file's first bytes, if known.
     """
     path = path_of(path)
     qrels, repeated = _qrels_alone(path, head_of(path) if head is None else head)
@@ -554,18 +556,15 @@ RESULT_RUNS, RESULT_RECORD = ("run.trec", "run.json"), "stage.json"
 
 
 def run_name(path: Path) -> str:
-    """Return the name of a run file without endings; for run.trec or run.json of a result, its folder's
-    name."""
+    """Return a run file's name without suffixes; for run.trec or run.json of a result, its folder's name."""
     if path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists():
         return path.parent.name
     return run_file_name(path.name)
 
 
 def judgments_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of the collection that a path of judgments implies, by which `weir run` names its
-    folder.
-
-    `dl19/qrels/test.tsv` gives dl19, and another split dl19:dev. Any other path gives its last part.
+    """Return the collection that a path of judgments implies: dl19 or dl19:dev for `dl19/qrels/SPLIT.tsv`, else
+    its last part.
     """
     file = Path(path)
     ending = ".tsv.gz" if file.name.endswith(".tsv.gz") else file.suffix
@@ -577,10 +576,9 @@ def judgments_name(path: str | os.PathLike[str]) -> str:
 
 
 def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:
-    """Return (run with only the best row of each repeated document, number of rows dropped), also of a TREC
-    file that `read_run` refuses for repetitions.
+    """Return (run with the best row of each repeated document, number of rows dropped).
 
-    Raises FormatError for an invalid line, BadRanking for another fault.
+    Only TREC files may repeat documents. Raises FormatError for an invalid line, BadRanking for another fault.
     """
     path = path_of(path)
     try:

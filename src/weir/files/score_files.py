@@ -1,4 +1,4 @@
-"""Read and write scores by query: JSON lines, one JSON value, CSV, or a baseline for gates."""
+"""Read and write scores by query, and baselines for gates."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ from weir.files.text_files import read_bytes
 
 
 def score_lines(scores: Scores) -> list[str]:
-    """Return a JSON line with query, measure and value for each measure and query; null for an undefined
-    value.
+    """Return a JSON line for each measure and query: query, measure and value, null if undefined.
 
-    A line has "mean": "geometric" if its value is a logarithm; with ties=bounds, lowest and highest follow
-    the value.
+    "mean": "geometric" marks logarithms. With ties=bounds, lowest and highest follow.
     """
     queries, ends = scores.queries.tolist(), [scores.values]
     if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
@@ -57,12 +55,10 @@ VALUE_COLUMNS = ("dataset", "system", "measure", "query", "value")
 
 
 def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
-    """Return the values of each query as CSV with the columns VALUE_COLUMNS; an undefined value is an empty
-    cell.
+    """Return values by query as CSV with VALUE_COLUMNS, and lowest and highest with ties=bounds; undefined ones
+    are empty.
 
     placed: ((dataset, system), scores) of each result.
-
-    With ties=bounds, two more columns give the values under the worst and the best order of ties.
     """
     scored = list(placed)
     bounded = any("ties=bounds" in one.conventions for _, one in scored)
@@ -76,9 +72,9 @@ def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
 
 
 def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
-    """Return a JSON line for each measure and query, with system, or dataset and system.
+    """Return the `score_lines` of several results, with dataset and system.
 
-    placed: (names, scores) of each result, names being (), (system,) or (dataset, system).
+    placed: (names, scores) of each; names are (), (system,) or (dataset, system).
     """
     lines = list[str]()
     for place, scores in placed:
@@ -89,7 +85,7 @@ def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
 
 
 def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[str]]:
-    """Return a row of cells for each value: names, measure, query, value, and bounds with ties=bounds.
+    """Return cells for each value: names, measure, query, value, and lowest and highest with ties=bounds.
 
     placed: see `values_json`.
     """
@@ -105,11 +101,10 @@ def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[
 
 
 def read_values(path: Path) -> dict[str, Scores]:
-    """Return {system: scores} from CSV with the columns VALUE_COLUMNS; an empty value is undefined.
+    """Return {system: scores} from CSV with VALUE_COLUMNS; an empty value is undefined.
 
-    Warns (LossWarning) of other columns, and of rows of means over all queries. Raises FormatError, with the
-    line, for another file, a row with other cells than the header, and a value that is no number or is given
-    twice; also for several datasets, and queries that not all systems and measures have.
+    Warns (LossWarning) of other columns, and of rows of means, which are left out. Raises FormatError for other
+    content, repeated values, several datasets, and queries that not all systems and measures have.
     """
     head = table_head(path)
     header = [next((one for one in VALUE_COLUMNS if fold(one) == fold(name)), name) for name in head.cells]
@@ -189,15 +184,12 @@ _MEANS = ("all", "amean", "mean", "average")
 
 
 def write_scores(scores: Scores, path: Path) -> None:
-    """Write a JSON line for each query and measure, atomically; raises StoreError if that fails."""
+    """Write a JSON line for each query and measure, atomically; raises StoreError."""
     write_text(path, "\n".join(score_lines(scores)) + "\n")
 
 
 def read_scores(path: Path) -> Scores:
-    """Return the scores that `write_scores` wrote; every query counts as answered, which is not stored.
-
-    Raises FormatError for a damaged file.
-    """
+    """Return scores of `write_scores`; every query counts as answered. Raises FormatError for damage."""
     rows: dict[str, dict[str, float]] = {}
     geometric: dict[str, None] = {}
     lines = path.read_bytes().rstrip(b"\n").split(b"\n")
@@ -244,7 +236,7 @@ _OF_ORIGIN = ("digest", "collection", "split", "system", "texts", "depth", "whol
 
 
 def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
-    """Write scores and all their metadata as a JSON file, atomically; raises StoreError if that fails."""
+    """Write scores with all metadata as JSON, atomically; raises StoreError."""
     use = scores.labels
     labels = use and {
         "said": use.sentence,
@@ -282,8 +274,9 @@ WRITE_SCORES.register(write_scores_value)
 
 
 def read_scores_value(path: str | os.PathLike[str]) -> Scores:
-    """Return scores from a file of `write_scores_value` or of a results folder; raises FormatError for
-    another file."""
+    """Return scores from a file of `write_scores_value`, or scores-*.jsonl of a results folder; raises
+    FormatError for other files.
+    """
     if path_of(path).suffix == ".jsonl":
         return _stored_scores(path_of(path))
     try:
@@ -335,8 +328,9 @@ def _origin(fields: dict[str, Any]) -> Origin:
 
 
 def self_match_rule(recorded: str) -> str:
-    """Return the conventions that a record of self-matches, "keep" or "drop", implies, as text; "default"
-    for "keep"."""
+    """Return the conventions, as text, that a recorded rule for self-matches implies: "default" for "keep",
+    self_matches=drop for "drop".
+    """
     return "default" if recorded == "keep" else f"self_matches={recorded}"
 
 
@@ -398,15 +392,14 @@ _COLUMNS = ("dataset", "query", "judgments")
 
 
 def is_baseline(path: Path) -> bool:
-    """Return True if a file begins as a baseline of scores for gates; raises OSError if it cannot be read."""
+    """Return True if a file is a baseline of scores for gates, by its beginning; raises OSError if unreadable."""
     with path.open("rb") as file:
         return file.read(len(_FIRST)).startswith(_FIRST.rpartition("\t")[0].encode())
 
 
 def write_baseline(scores: SystemScores, path: Path) -> None:
-    """Write a system's scores on its datasets as a baseline for gates, atomically.
-
-    Raises BadValue if datasets differ in measures or conventions, StoreError if the file cannot be written.
+    """Write a system's scores as a baseline for gates, atomically; raises BadValue if datasets differ in measures
+    or conventions, StoreError.
     """
     first = next(iter(scores.datasets.values())).scores
     for name, one in scores.datasets.items():
@@ -437,9 +430,8 @@ def write_baseline(scores: SystemScores, path: Path) -> None:
 
 
 def read_baseline(path: Path) -> SystemScores:
-    """Return the scores that `write_baseline` wrote; every query counts as answered, which is not stored.
-
-    Raises FormatError for a file that is missing, damaged or edited inconsistently.
+    """Return the scores of `write_baseline`; every query counts as answered. Raises FormatError if missing,
+    damaged or edited.
     """
     try:
         lines = path.read_text(encoding="utf-8").replace("\r\n", "\n").rstrip("\n").split("\n")

@@ -1,4 +1,4 @@
-"""Read Parquet files, Arrow files and frames in memory, in chunks, without a Python object for each text."""
+"""Read Parquet files, Arrow files and frames in chunks."""
 
 from __future__ import annotations
 
@@ -45,23 +45,22 @@ class _Column:
 
 
 def table_columns(path: Path, parquet: bool) -> list[str]:
-    """Return the column names of a Parquet file, or else of an Arrow file; raises FormatError for damage."""
+    """Return the column names of a Parquet or, if not `parquet`, Arrow file; raises FormatError."""
     with table_errors(path):
         return list(_schema(path, parquet).names)
 
 
 def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
-    """Return True if a column has an integer type; raises FormatError for damage."""
+    """Return True if a column of a Parquet or Arrow file has an integer type; raises FormatError."""
     with table_errors(path):
         kind = _schema(path, parquet).field(column).type
         return bool(require("pyarrow", "run").types.is_integer(kind))
 
 
 def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
-    """Yield the rows of a Parquet or Arrow file in chunks.
+    """Yield the rows of a run or judgments in a Parquet or Arrow file.
 
-    Steps raise FormatError for missing values, empty identifiers, non-finite numbers and damage; MissingExtra
-    without pyarrow.
+    Raises FormatError for missing values, empty identifiers, non-finite numbers and damage; MissingExtra.
     """
     names = table_columns(path, parquet)
     columns = [names[at] for at in _read_columns(names, kind, path)]
@@ -95,12 +94,11 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
 
 
 def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Iterator[SystemRow]:
-    """Yield (place, query, system, rank or "") of each row of a file of several systems; nothing for a file
-    of one.
+    """Yield (place in the file, query, system, rank or "") of each row; nothing if the file has a single system.
 
-    columns: names of the columns of query, system and, perhaps, rank.
+    columns: names of the columns of query, system and perhaps rank.
 
-    Steps raise FormatError for missing values and damage.
+    Raises FormatError for damage.
     """
     with table_errors(path):
         if not _has_several(_batches(path, [columns[1]], parquet)):
@@ -120,8 +118,7 @@ def _has_several(batches: Iterable[Arrow]) -> bool:
 
 
 def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
-    """Return the origin of each judgment of a file; None without such a column. Raises FormatError for
-    damage."""
+    """Return the origins of a file's judgments; None without such a column. Raises FormatError."""
     names = table_columns(path, parquet)
     at = origin_column(names, kind)
     if at is None:
@@ -137,14 +134,15 @@ def _origins(batches: Iterable[Arrow]) -> Origins:
 
 
 def table_batches(path: Path, parquet: bool, rows: int) -> Iterator[Arrow]:
-    """Yield all columns of a Parquet or Arrow file in Arrow's batches of at most `rows` rows; call it
-    within `table_errors`."""
+    """Yield the rows of a Parquet or Arrow file in Arrow's batches of at most `rows` rows; to be called within
+    `table_errors`.
+    """
     return _batches(path, table_columns(path, parquet), parquet, rows)
 
 
 @contextmanager
 def table_errors(path: Path) -> Iterator[None]:
-    """Raise FormatError for damage that pyarrow finds in a file within the block."""
+    """Raise FormatError in place of pyarrow's errors for a damaged file within the block."""
     arrow = require("pyarrow", "run")
     try:
         yield
@@ -313,7 +311,7 @@ def _ranks(column: Arrow) -> Float64 | None:
 
 
 def as_arrow(values: NDArray[Any]) -> Arrow:
-    """Return numbers as an Arrow array that shares their memory."""
+    """Return an array of numbers as an Arrow array that shares its memory."""
     arrow = require("pyarrow", "run")
     kind = getattr(arrow, values.dtype.name)()
     return arrow.Array.from_buffers(kind, len(values), [None, arrow.py_buffer(np.ascontiguousarray(values))])

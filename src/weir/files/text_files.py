@@ -1,4 +1,4 @@
-"""Read text files, plain or compressed (.gz, .zst), and TOML files."""
+"""Read text, compressed and TOML files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Watch: TypeAlias = Callable[[str, int, int], None]
 
 
 def unwatched(what: str, done: int, total: int) -> None:
-    """Do nothing, as a `Watch` that shows no progress."""
+    """Ignore progress: a `Watch` that does nothing."""
 
 
 PACKED = (".gz", ".zst")
@@ -93,7 +93,7 @@ _STREAMS = ("/dev/fd/", "/dev/stdin", "/proc/")  # where pipes have names that a
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for standard input, `-`, and for a pipe of this process such as the shell's `<(...)`."""
+    """Return True for standard input, `-`, and pipes of this process such as `<(...)`."""
     return path == STANDARD_INPUT or (str(path).startswith(_STREAMS) and is_pipe(path))
 
 
@@ -111,11 +111,9 @@ def _stream_bytes(path: Path) -> bytes:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Return a stream of a file's bytes, `.gz` and `.zst` decompressed, UTF-16 as UTF-8; reading may raise
-    one of DAMAGE.
+    """Return a stream of a file, `.gz` and `.zst` decompressed, UTF-16 as UTF-8; reading may raise one of DAMAGE.
 
-    Raises FormatError for a path that cannot be opened as a file, a device, a compression without decoder,
-    and a file of another kind, such as a zip.
+    Raises FormatError for what cannot be opened, devices, and files of other kinds, such as zips.
     """
     file = _opened(path)
     try:
@@ -125,8 +123,9 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def known_bytes(file: BinaryIO, name: object) -> BinaryIO:
-    """Return a stream of the same bytes, a text in UTF-16 as UTF-8; raises FormatError for a zip and other
-    files that no reader reads."""
+    """Return a stream of the same bytes, UTF-16 as UTF-8; raises FormatError for zips and other files that no
+    reader reads.
+    """
     begins = b""
     try:
         while more := file.read(
@@ -173,7 +172,7 @@ def _utf_8(pieces: Iterable[bytes], encoding: str, name: object) -> Iterator[byt
 
 
 def decoded(data: bytes, name: object, line: int = 1) -> str:
-    """Return a UTF-8 text; raises FormatError with the line of the first other byte.
+    """Return the text in UTF-8 bytes; raises FormatError with the line of the first invalid byte.
 
     line: number of the first line.
     """
@@ -185,8 +184,7 @@ def decoded(data: bytes, name: object, line: int = 1) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, read as by `read_bytes`; raises FormatError also for bytes that are not
-    UTF-8."""
+    """Return a file's text, decompressed; raises FormatError as `read_bytes`, and for bytes that are not UTF-8."""
     return decoded(read_bytes(path), path)
 
 
@@ -224,7 +222,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def is_pipe(path: Path) -> bool:
-    """Return True for a named pipe, which can be read only once; False for an impossible path."""
+    """Return True for a named pipe, readable once; False for an invalid path."""
     try:
         return path.is_fifo()
     except OSError:
@@ -232,8 +230,7 @@ def is_pipe(path: Path) -> bool:
 
 
 def check_regular(path: Path) -> None:
-    """Raise FormatError for a device, pipe or socket, and for an impossible path; OSError for a missing
-    file."""
+    """Raise FormatError for a device, pipe or socket, and an invalid path; OSError if missing."""
     try:
         mode = path.stat().st_mode
     except ValueError:  # a NUL, half a surrogate pair
@@ -243,12 +240,12 @@ def check_regular(path: Path) -> None:
 
 
 def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> Path:
-    """Return the path of a file that another, untrusted file names; the file may be missing.
+    """Return the path of a file that another, untrusted file names; it may be missing.
 
-    by: the naming file, for errors.
-    inside: if not "", the file must be in `folder`; errors show this text as the expectation.
+    by: the naming file.
+    inside: if not "", the file must be in `folder`; errors expect this text.
 
-    Raises FormatError for a device, pipe or socket and, with `inside`, for a path that leads out of the folder.
+    Raises FormatError for a device, pipe or socket and, with `inside`, a path out of the folder.
     """
     path = folder / name
     with suppress(FileNotFoundError):
@@ -260,8 +257,9 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Raise FormatErrors of the block without the file's content, unless the file is in `folder` or that
-    is None."""
+    """Raise FormatErrors of the block without the file's content if the file is outside `folder`; None keeps
+    them.
+    """
     try:
         yield
     except FormatError as error:
@@ -271,16 +269,14 @@ def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
 
 
 def check_record(path: Path) -> None:
-    """Raise FormatError for a device, pipe or socket, an impossible path, and more than RECORD_BYTES;
-    OSError if missing."""
+    """Raise FormatError for a device, pipe or socket, an invalid path, and over RECORD_BYTES; OSError if missing."""
     check_regular(path)
     if path.stat().st_size > RECORD_BYTES:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"a record, of at most {RECORD_BYTES:,}")
 
 
 def joined_files(path: Path, line: int) -> FormatError:
-    """Return a FormatError for a byte order mark at the beginning of a later line, where another file was
-    appended."""
+    """Return the FormatError for a byte order mark on a later line, where files were joined."""
     return FormatError(
         path,
         "a byte order mark, with which another file begins",
@@ -298,10 +294,10 @@ def _joint(text: bytes | bytearray, start: int = 0, stop: int | None = None) -> 
 
 
 def read_bytes(path: Path, size: int = -1) -> bytes:
-    """Return a file's decompressed content, or its first `size` bytes, without a byte order mark.
+    """Return a file's decompressed content, or its first `size` bytes, without byte order mark.
 
-    Raises FormatError if it cannot be read, unpacks to over 200 times its size, or has a byte order mark
-    inside, BadValue if memory may not hold it.
+    Raises FormatError if unreadable, over 200 times its size, or with a byte order mark inside, BadValue for too
+    little memory.
     """
     if size < 0:
         data = _whole(path).removeprefix(BOM)
@@ -313,8 +309,7 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """Return a file's first `size` bytes, decompressed, also of a zip or other foreign file; raises
-    FormatError if it cannot be read."""
+    """Return a file's first `size` bytes, decompressed, of any kind of file; raises FormatError if unreadable."""
     with _opened(path) as file:
         return _first(file, path, size)
 
@@ -355,14 +350,13 @@ def _whole(path: Path) -> bytes:
 
 
 def require_room(path: Path, size: int, times: int = _MEMORY_TIMES) -> None:
-    """Raise BadValue if memory may not hold `times` the bytes of a file of this size; HARMLESS_BYTES
-    always pass."""
+    """Raise BadValue if memory may not hold `times` the bytes of a file of this size; small sizes always pass."""
     if size > HARMLESS_BYTES:
         require_memory(times * size, f"reading {path} whole")
 
 
 def check_unpacked(path: Path, length: int) -> None:
-    """Raise FormatError if a file has unpacked to more bytes, `length`, than it may."""
+    """Raise FormatError if a file decompressed to more bytes, `length`, than its size allows."""
     if length > HARMLESS_BYTES:
         times = unpacked_times()
         largest = max(HARMLESS_BYTES, times * path.stat().st_size)
@@ -372,12 +366,12 @@ def check_unpacked(path: Path, length: int) -> None:
 
 
 def damaged(path: object, error: Exception) -> FormatError:
-    """Return a FormatError for a file that cannot be decompressed or read to its end."""
+    """Return the FormatError for a file that cannot be read to its end."""
     return FormatError(path, f"a damaged file ({error})", "a complete file; fetch or write it again")
 
 
 def check_members(path: Path, names: Sequence[str]) -> None:
-    """Raise FormatError for a zip with too many files, or with two of one name."""
+    """Raise FormatError for a zip with too many files, or two of one name."""
     if len(names) > ARCHIVE_MEMBERS:
         raise FormatError(
             path, f"{len(names):,} files in a zip", f"at most {ARCHIVE_MEMBERS:,}; nothing was unpacked"
@@ -387,7 +381,7 @@ def check_members(path: Path, names: Sequence[str]) -> None:
 
 
 class LineBuffer:
-    """A buffer of a file's bytes that begins with complete lines."""
+    """A buffer through which a file is read; its content begins at the start of a line."""
 
     def __init__(self, path: Path, size: int) -> None:
         self.path, self.file = path, open_bytes(path)
@@ -397,8 +391,9 @@ class LineBuffer:
         self.grow(max(size, 64))
 
     def grow(self, size: int = 0) -> None:
-        """Enlarge the buffer to `size` bytes, by default twice as many, keeping its content; raises
-        BadValue if memory may not hold it."""
+        """Enlarge the buffer to `size` bytes, by default twofold, with its content; raises BadValue for too
+        little memory.
+        """
         size = size or 2 * self._room
         require_room(self.path, size)
         text = bytearray(size + _PAD_BYTES)
@@ -408,11 +403,10 @@ class LineBuffer:
         self.words: NDArray[np.uint64] = np.ndarray((size + _PAD_BYTES - 7,), "<u8", text, strides=(1,))
 
     def fill(self) -> int:
-        """Read until the buffer is full or the file ends; return the end of its last complete line.
+        """Read until the buffer is full or the file ends; return the end of the last complete line.
 
-        A missing final line end is added. 0 means that one line fills the buffer (grow it) or, if `ended`,
-        that nothing is left. Raises FormatError for a damaged file, a too long line, and a byte order mark at
-        the beginning of a later line.
+        A missing final line end is added. 0 means that a line fills the buffer or, if `ended`, that nothing is
+        left. Raises FormatError for damage, other than UTF-8, a too long line, and a later byte order mark.
         """
         seen = max(self._end - len(BOM), 0)
         while self._end < self._room - 1 and not self.ended:
@@ -451,7 +445,7 @@ class LineBuffer:
         return stop
 
     def consume(self, count: int) -> None:
-        """Drop the first `count` bytes, which must be complete lines."""
+        """Remove the first `count` bytes, which must be complete lines."""
         rest = self._end - count
         self.buf[:rest] = self.buf[count : self._end].copy()
         self._end = rest
@@ -459,7 +453,7 @@ class LineBuffer:
         self._checked = max(self._checked - count, 0)
 
     def line_of(self, position: int) -> int:
-        """Return the line number, from 1, of a position in the buffer; rereads the file to count lines."""
+        """Return the line number, from 1, of an offset; rereads the file."""
         ends, before = self.text.count(b"\n", 0, position), self._passed
         with open_bytes(self.path) as file:
             while before > 0 and (data := file.read(min(before, _SLICE_BYTES))):
@@ -468,11 +462,11 @@ class LineBuffer:
         return ends + 1
 
     def begin_of_line(self, position: int) -> int:
-        """Return the position at which the line around a position begins."""
+        """Return the offset at which the line around an offset begins."""
         return self.text.rfind(b"\n", 0, position) + 1
 
     def line_text(self, position: int) -> str:
-        """Return the line around a position in the buffer, for a message."""
+        """Return the line around an offset."""
         begin, end = self.begin_of_line(position), self.text.find(b"\n", position)
         return bytes(self.text[begin:end]).decode("utf-8", "replace")
 
@@ -484,8 +478,7 @@ def unpacked_name(path: Path) -> str:
 
 @contextmanager
 def packing(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Yield a stream that compresses into `file` as the ending of `path` says; equal content gives equal
-    bytes.
+    """Yield a stream that compresses into `file` by the suffix of `path` (.gz, .zst, else not), reproducibly.
 
     Raises MissingExtra for .zst without an encoder.
     """
@@ -559,10 +552,10 @@ class _Pieces(io.RawIOBase):
 def read_toml(path: Path, expected: str, pipes: bool = False) -> dict[str, Any]:
     """Return the content of a TOML file.
 
-    expected: describes it in errors.
+    expected: its description in errors.
     pipes: allow a pipe.
 
-    Raises FormatError for a missing file, a device, more than 16 MiB, and invalid TOML.
+    Raises FormatError if missing, a device, over 16 MiB, or invalid.
     """
     import tomllib  # most commands read no TOML
 

@@ -1,4 +1,4 @@
-"""Write and convert rankings and judgments, atomically, in any format."""
+"""Write and convert rankings and judgments."""
 
 from __future__ import annotations
 
@@ -57,16 +57,15 @@ def write_run(
     comments: Sequence[str] = (),
     lists: bool = False,
 ) -> None:
-    """Write a run atomically in the format that the file's name implies (docs/formats.md), by default TREC.
+    """Write a run atomically in the format of the file's suffix (docs/formats.md), by default TREC.
 
-    `.gz` and `.zst` compress texts. Scores are the shortest decimals that read back equal.
+    `.gz` and `.zst` compress texts. Scores read back equal.
 
-    comments: lines at the head of a TREC file.
-    lists: in JSON or a pickle, write documents in rank order without scores, as BIRCO's program reads them.
+    comments: first lines of a TREC file.
+    lists: in JSON or a pickle, documents in rank order without scores, as BIRCO reads them.
 
-    Raises BadValue for an identifier that TREC cannot hold (white space, or a query that starts with `#`),
-    and for options that the format lacks; MissingExtra without pyarrow, StoreError if the file cannot be
-    written.
+    Raises BadValue for an identifier that TREC cannot hold (white space, a query with `#` first), and options
+    that the format lacks; MissingExtra, StoreError.
     """
     run.refuse_nameless()
     form = named_format(path_of(path))
@@ -79,11 +78,10 @@ WRITE_RUN.register(write_run)
 
 
 def write_qrels(qrels: Qrels, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
-    """Write judgments atomically in the format that the file's name implies (docs/formats.md), by default
-    TREC.
+    """Write judgments atomically in the format of the file's suffix (docs/formats.md), by default TREC.
 
-    A TSV has BEIR's header. Origins are a fourth column of tables; TREC and JSON drop them. Raises BadValue
-    for an identifier that the format cannot hold.
+    A TSV has BEIR's header. Origins are a fourth column of tables, absent from TREC and JSON. Raises BadValue for
+    an identifier that the format cannot hold, StoreError.
     """
     _write(qrels, path_of(path), progress)
 
@@ -93,7 +91,7 @@ WRITE_QRELS.register(write_qrels)
 
 @dataclass(frozen=True, repr=False)
 class Conversion:
-    """The file and the counts of one `weir data convert`."""
+    """The result of `weir data convert`: the written file, counts, and data that its format cannot hold."""
 
     target: Path
     """File written."""

@@ -19,7 +19,7 @@ def raise_maxima(
     """Raise each term's maximum logit over each text's tokens in `best`, for the terms of panels
     first..stop-1.
 
-    A logit is a token's state times a term's weights, plus the term's bias; NaN replaces the maximum. Logits
+    A logit is a token's state times a term's weights, plus the term's bias. NaN replaces the maximum. Logits
     whose bound does not exceed the maximum so far are not computed.
 
     panels: uint32[panels, groups, WIDTH], the bytes of terms in the layout of `int8_tile`.
@@ -27,7 +27,7 @@ def raise_maxima(
     bound: float32[panels, WIDTH], a term's bias plus the largest error of a logit computed from bytes, very
         small for padding.
     weight, bias: float32[terms, d], float32[terms].
-    states: float32[tokens, d]; text i has states[ptr[i]:ptr[i + 1]].
+    states: float32[tokens, d], of text i states[ptr[i]:ptr[i + 1]].
     packed, facts: int8[rows, 4 * groups] and float32[rows, 3] in the layout of `int8_tile`; text i has rows
         packed_ptr[i]..packed_ptr[i + 1] - 1, a multiple of ROWS, the last of them padding.
     best: float32[texts, terms], the maxima so far.

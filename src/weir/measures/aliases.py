@@ -1,7 +1,5 @@
-"""Other tools' names of measures: trec_eval, ranx, BEIR, MTEB, sentence-transformers, ir-measures.
-
-A name is listed only if its tool defines it as Weir does; else it is refused with the reason.
-"""
+"""Other tools' names of measures; a name is listed only if its tool defines it as Weir does, else refused
+with the reason."""
 
 from __future__ import annotations
 
@@ -98,11 +96,9 @@ _LEVEL = re.compile(r"(.+)-l(\d+)", re.IGNORECASE)  # ranx's least relevant grad
 def canonical(text: str, ours: Iterable[str]) -> str | None:
     """Return Weir's text of the measure that another tool names; None for an unknown name.
 
-    text: a name without parentheses, such as "ndcg_cut_10", "iprec_at_recall_0.10", "cosine_ndcg@10" or
-        "map@10-l2".
+    text: a name without parentheses, such as "ndcg_cut_10", "cosine_ndcg@10" or "map@10-l2".
     ours: Weir's names.
-    Raises BadValue for a name that its tool computes otherwise than Weir, and for a name of no measure
-    (num_q).
+    Raises BadValue for a name that its tool computes otherwise than Weir, and for a name of no measure.
     """
     level = _LEVEL.fullmatch(text.strip())
     plain = level[1] if level else text.strip()

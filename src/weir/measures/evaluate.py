@@ -1,8 +1,4 @@
-"""Compute scores from a run and judgments, by conventions on ties, missing and empty queries, and
-self-matches.
-
-By default every judged query counts, and an unanswered query scores 0.
-"""
+"""Compute scores from a run and judgments, by conventions on ties, missing and empty queries, and self-matches."""
 
 from __future__ import annotations
 
@@ -70,8 +66,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
 @named_arguments
 @dataclass(frozen=True)
 class Conventions:
-    """The rules that decide scores besides run, judgments and measure; raises UnknownName for an unknown
-    value.
+    """The rules that decide scores besides run, judgments and measure; raises UnknownName for an unknown value.
 
     Prints as `parse_conventions` reads it: `ties=expected, missing=answered-only`, or `default`.
     """
@@ -115,8 +110,7 @@ DEFAULT = Conventions()
 
 @checked
 def parse_conventions(text: str) -> Conventions:
-    """Return the conventions in a text such as "ties=expected, missing=answered-only"; "default" is all
-    defaults.
+    """Return the conventions in a text such as "ties=expected, missing=answered-only"; "default" is all defaults.
 
     Raises UnknownName for an unknown convention or value, BadValue for a malformed text.
     """
@@ -177,8 +171,7 @@ def score_run(
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
     conventions: Conventions = DEFAULT,
 ) -> Scores:
-    """Return the scores of a run: a value for each measure and judged query, by default 0 for an unanswered
-    query.
+    """Return the scores of a run: a value for each measure and judged query, by default 0 for an unanswered query.
 
     run: a run read with ties="trec9" stays in that order.
     measures: values or names.
@@ -208,11 +201,9 @@ def ranked_by(run: Run, conventions: Conventions) -> Run:
 
 @checked
 def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conventions = DEFAULT) -> Scores:
-    """Return the scores of a run joined with judgments, with their range over orders of ties where documents
-    tie.
+    """Return the scores of a run joined with judgments, with their range over orders of ties where documents tie.
 
-    Raises BadValue if no query counts, and for a mean or range over orders that the conventions require but
-    that cannot be computed.
+    Raises BadValue if no query counts, and for a required mean or range over orders that cannot be computed.
     """
     if len(judged) == 0:
         raise BadValue("the judgments hold no query, so there is nothing to score")

@@ -141,8 +141,7 @@ def measure(
     name: its name in texts and results.
     cutoff: "required" or "optional"; passed to the function as `k`.
     values: "unit" (within 0..1), "any" or "logarithm" (geometric mean).
-    choices: {setting: allowed values}. Settings are the function's other keyword parameters, typed as their
-        default.
+    choices: {setting: allowed values}. Settings are the function's other keyword parameters.
     within: {setting: (least, largest)}, or a function that checks and normalises a text.
     of: judgments that it needs: "documents", "whole grades", "presence", "intents", or "rules" in a file
         beside them.
@@ -239,10 +238,7 @@ class Measure:
         return self.asserted(self.computed(judged))
 
     def computed(self, judged: Judged) -> Float64:
-        """Return the values of `per_query`, without checking that they are within 0..1.
-
-        Raises BadValue if a required cutoff, judgments of intents or whole grades are missing.
-        """
+        """Return the values of `per_query`, without checking that they are within 0..1; raises BadValue as it does."""
         definition = self.definition
         if definition.of == "whole grades":
             fractions = np.flatnonzero(judged.ideal != np.rint(judged.ideal))
@@ -366,7 +362,7 @@ def direction(name: str) -> int:
 
 
 def best_of(name: str, means: Iterable[float]) -> float:
-    """Return the best of a measure's means, ignoring NaN; NaN if there is none or neither direction is better."""
+    """Return the best of a measure's means, ignoring NaN; NaN if none or neither direction is better."""
     way = direction(name)
     return way * max((way * mean for mean in means if way and not math.isnan(mean)), default=math.nan)
 
@@ -385,7 +381,7 @@ def no_direction_note(measures: Iterable[str]) -> list[str]:
 
 
 def less_note(measures: Iterable[str]) -> list[str]:
-    """Return [a sentence that names the measures for which less is better]; [] if there are none."""
+    """Return [a sentence that names the measures for which less is better]; [] if none."""
     names = ", ".join(dict.fromkeys(name for name in measures if direction(name) < 0))
     return [f"by {names} less is better"] if names else []
 

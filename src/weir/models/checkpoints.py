@@ -564,6 +564,8 @@ def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
 def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
     """Return the settings of a checkpoint's transformer alone, without pooling and later steps.
 
+    folder, root: of the transformer and of the whole checkpoint.
+
     Raises StoreError for damaged files, BadValue for ambiguous ONNX files.
     """
     graph = _graph_of(root, variant)

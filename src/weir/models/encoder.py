@@ -108,7 +108,8 @@ class EncoderRecipe:
 
 
 def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
-    """Return the settings in force: the encoder's, else the checkpoint's, else those published for the model.
+    """Return the settings in force: the encoder's, else the checkpoint's, else those published for the model;
+    for lengths, published ones precede the checkpoint's.
 
     collection: name under which a checkpoint may declare prompts.
     instruction: replaces {task} in prompts.

@@ -380,33 +380,27 @@ Redactor: TypeAlias = Callable[[object], str]
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class AttemptError(Exception):
     """A failed attempt at a request, which may be sent again."""
 
-    def __init__(
-        self,
-        kind: FailureKind,
-        message: str,
-        wait: float = 0.0,
-        again: bool = True,
-        status: int = 0,
-        free: bool = False,
-        absent: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        # Seconds the server asks to wait.
-        self.wait = wait
-        # True if the next attempt may succeed.
-        self.again = again
-        # 0 without an answer.
-        self.status = status
-        # True if the service cannot have charged for it.
-        self.free = free
-        # True if nothing listens there and never answered this process.
-        self.absent = absent
-        # Set when the last attempt has failed.
-        self.attempts = 1
+    kind: FailureKind
+    message: str
+    wait: float = 0.0
+    """Seconds the server asks to wait."""
+    again: bool = True
+    """True if the next attempt may succeed."""
+    status: int = 0
+    """The HTTP status, 0 without an answer."""
+    free: bool = False
+    """True if the service cannot have charged for it."""
+    absent: bool = False
+    """True if nothing listens there and never answered this process."""
+    attempts: int = field(default=1, init=False)
+    """Number of attempts; set when the last one has failed."""
+
+    def __str__(self) -> str:
+        return self.message
 
 
 ABSENT_ATTEMPTS = 3

@@ -92,8 +92,7 @@ class BircoScore:
 
 
 def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") -> list[BircoScore]:
-    """Return the figures that BIRCO's program prints for a run, each beside the measure computed by its
-    definition.
+    """Return the figures that BIRCO's program prints for a run, each beside the measure computed by its definition.
 
     Raises BadValue unless the run ranks exactly the judged documents of each query, and if no grade is 1 or
     more.

@@ -162,7 +162,7 @@ class GatedLabels:
         measures: tuple[Measure, ...],
         conventions: Conventions,
     ) -> Scores:
-        """Return the scores with a `LabelUse`: whether the model's labels count, and their agreement with
+        """Return the scores with a `LabelUse`, which says if the model's labels count and how they agree with
         people's.
 
         joined: the ranking joined with the judgments.
@@ -187,8 +187,7 @@ class GatedLabels:
 
 
 def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the model") -> GatedLabels:
-    """Return people's judgments, with the model's on unjudged pairs of the same queries if `calibration`
-    passes.
+    """Return people's judgments, with the model's on unjudged pairs of the same queries if `calibration` passes.
 
     Judgments in `people` with a model as their origin are ignored. Raises BadValue if people judged nothing.
     """

@@ -68,9 +68,8 @@ def on_same_queries(
     """Return (baseline scores, candidate scores, notes), both restricted to the queries they share; notes
     count the others.
 
-    common: compare on the shared queries with equal judgments, instead of raising BadValue if the two differ.
-    Raises BadValue if conventions differ, if no query is left, or if it is not known which judgments have
-    changed.
+    common: compare on shared queries with equal judgments, instead of raising BadValue if the two differ.
+    Raises BadValue if conventions differ, if no query is left, or if it is not known which judgments changed.
     """
     one, other = before.scores, after.scores
     if one.conventions != other.conventions:
@@ -124,21 +123,15 @@ Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable", "
 
 
 def usual_correction(test: str, by_group: bool = False) -> str:
-    """Return the default correction of a test's p-values: "holm", or "bh" by group unless the test is
-    familywise.
+    """Return the default correction of a test's p-values: "holm", or "bh" for tests by group that are not familywise.
 
-    by_group: the test is applied to each group of queries; raises UnknownName for an unknown test.
+    With `by_group`, raises UnknownName for an unknown test.
     """
     return "bh" if by_group and not TESTS.get(test).familywise else "holm"
 
 
 def refuse_correction(test: str, correct: str, margin: float | None = None) -> None:
-    """Raise BadValue for a correction of a test whose p-values already hold for all pairs together, such as
-    tukey.
-
-    With a margin it is allowed, as it then corrects the tests of equivalence. UnknownName for an unknown
-    test.
-    """
+    """Raise BadValue for a correction of a familywise test such as tukey, unless a margin needs it for equivalence."""
     if TESTS.get(test).familywise and correct != "none" and margin is None:
         raise BadValue(
             f"{test} holds for all pairs together, so that {correct} would correct them twice; leave the correction out"
@@ -425,8 +418,7 @@ class Comparison:
 
 
 def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
-    """Raise BadValue if scores of systems have different judgments or conventions, so that they do not
-    compare.
+    """Raise BadValue if scores of systems have different judgments or conventions, so that they do not compare.
 
     scores: {system: its scores}.
     """
@@ -445,7 +437,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
     """Return the values of several systems on the queries for which all have a value.
 
     scores: {system: its scores}.
-    least: number of such queries below which BadValue is raised; 1 suffices in means over datasets.
+    least: number of such queries below which BadValue is raised.
     Raises BadValue also for fewer than two systems, and for scores that do not compare.
     """
     if len(scores) < 2:
@@ -676,9 +668,9 @@ def _or_none(ends: Float64) -> _Ends:
 
 
 def with_wider_pairs(comparison: Comparison, table: ScoreTable, level: float) -> Comparison:
-    """Return the comparison with its pairs' intervals at another level, None for too few queries.
+    """Return the comparison with its pairs' intervals at another level, None for too few queries; means and
+    verdicts stay.
 
-    Means and verdicts stay.
     table: the values that were compared.
     """
     method, number = replace(comparison.method, level=level), {n: k for k, n in enumerate(table.systems)}
@@ -749,10 +741,9 @@ def hedges_g(mean: float, deviation: float, count: int) -> float | None:
 
 
 def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -> Verdict:
-    """Return the verdict on a difference: "equivalent" if equivalence is significant, else by the test of the
-    difference.
+    """Return the verdict on a difference `mean`: "equivalent" if equivalence is significant, else by the test
+    of the difference.
 
-    mean: the difference.
     p, same: p-values of the difference and of equivalence, NaN if not tested.
     way: 1 if more is better, -1 if less is, 0 if neither (then the verdict is "-").
     """
@@ -766,8 +757,7 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
-    """Return each system's letters, best system first: two systems share a letter unless one of them is
-    better.
+    """Return each system's letters, best system first: two systems share a letter unless one of them is better.
 
     apart: symmetric bool[systems, systems], True if one of the two systems is better; else raises BadValue.
     After z come aa, ab.
@@ -807,6 +797,7 @@ def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTabl
     """Return a table of the means of systems on several datasets, whose columns are datasets.
 
     datasets: {dataset: its table, or the tables of its parts, whose means are averaged}.
+    name: of the datasets together.
     Raises BadValue for fewer than two datasets, or if systems or measure differ.
     """
     if len(datasets) < 2:
@@ -834,11 +825,10 @@ def compared_across(
     method: ComparisonMethod | None = None,
     each: Iterable[Comparison] = (),
 ) -> Comparison:
-    """Return the comparison of systems over their means on several datasets.
+    """Return the comparison of systems over their means on several datasets; with a baseline also datasets
+    won and lost.
 
-    With a baseline, it also counts the datasets on which each system is better or worse.
-    datasets: see `across`.
-    name: of the datasets together.
+    datasets, name: see `across`.
     each: comparisons with the baseline on single datasets, if already made.
     Raises BadValue as `across`.
     """
@@ -876,8 +866,8 @@ def compared_across(
 def verdicts_across(
     datasets: Mapping[str, Sequence[ScoreTable]], method: ComparisonMethod | None = None
 ) -> dict[tuple[str, str], Verdict]:
-    """Return {(system, other): verdict on `system`} over the datasets that both have; pairs with too few are
-    left out.
+    """Return {(system, other): verdict on `system`} over the datasets that both have, without pairs that
+    share too few.
 
     datasets: see `across`. A single dataset is compared on its queries, several on their means.
     """
@@ -1000,8 +990,7 @@ def rank_text(standing: Standing, to: str = "-") -> str:
 
 
 def verdict(pair: Pair, c: Comparison) -> str:
-    """Return the verdict on a pair in words; "not separable" with its reason or the minimum detectable
-    effect.
+    """Return the verdict on a pair in words; "not separable" with its reason or the minimum detectable effect.
 
     c: the comparison that the pair is from.
     """
@@ -1149,10 +1138,9 @@ def _marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
 def compare_tables(
     comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
 ) -> tuple[Table, ...]:
-    """Return a table of systems and a table of pairs for each comparison, and sentences on the method.
+    """Return tables of systems and of pairs for each comparison, and sentences on the method.
 
-    Comparisons by group give a table for each dataset and measure.
-    long: list all pairs; else those of `shown_pairs`.
+    long: list all pairs, not only `shown_pairs`.
     explain: say how the numbers were made.
     """
     comparisons, legend = briefly_named(comparisons)

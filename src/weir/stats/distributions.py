@@ -74,11 +74,10 @@ def binomial_tail(successes: int, trials: int, chance: float = 0.5) -> float:
 
 
 def foreseen_tail(t: float, df: float, shift: float, before: float) -> float:
-    """Return the probability that a t statistic of new data exceeds t, for a true effect estimated from
-    earlier data.
+    """Return the probability that a t statistic of new data exceeds t, for a true effect estimated from earlier data.
 
-    shift: the true effect (noncentrality), in units of the earlier estimate of the standard deviation.
-    df, before: degrees of freedom of the new and of the earlier estimate, possibly fractional.
+    shift: the true effect in units of the earlier estimate of the standard deviation.
+    df, before: degrees of freedom of the new and of the earlier estimate.
     """
     # The normal tail, averaged over both estimates by Gauss-Legendre quadrature.
     deviations, weights = _estimated_deviation(df, 64 if df < 10 else 40)

@@ -72,10 +72,10 @@ class FactorialDesign:
     @cached_property
     def contrasts(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...], Float64], ...]:
         """(factors, levels, weights of the systems) of each main effect, then of each interaction of two
-        factors.
+        factors, by numbers.
 
-        Factors and levels are numbers. Weights, float64[systems], sum to 0; weights @ means is the effect. Of
-        two levels the second is compared with the first, of more each with the mean of the others.
+        Weights, float64[systems], sum to 0; weights @ means is the effect. Of two levels the second is
+        compared with the first, of more each with the mean of the others.
         """
         # Effects average over all other factors. An interaction is the change of one factor's effect
         # between levels of the other.
@@ -315,7 +315,7 @@ def factor_study(
     """Return the effects of a design's factors on a collection, and the shares of variance.
 
     table: values of the design's systems, in its order.
-    chosen: names of the factors to estimate, by default all; corrections and intervals cover only these.
+    chosen: names of the factors that are estimated and corrected together, by default all.
     Raises BadValue for systems in another order, and for a test or interval that does not apply to effects.
     """
     return factor_study_across({table.dataset: [table]}, table.dataset, design, chosen, method)
@@ -328,13 +328,12 @@ def factor_study_across(
     chosen: Sequence[str] = (),
     method: ComparisonMethod | None = None,
 ) -> FactorStudy:
-    """Return the effects of a design's factors over collections of equal weight.
+    """Return the effects of a design's factors over collections of equal weight; `name` is the study's.
 
     datasets: {collection: its parts, of equal weight}.
-    name: of the study.
     chosen: see `factor_study`.
-    With the interval "two-level", intervals also resample collections, and tests swap levels by collection
-    instead of query. Raises BadValue as `factor_study`.
+    With the interval "two-level", intervals also resample collections, and tests swap levels by collection.
+    Raises BadValue as `factor_study`.
     """
     method = method or ComparisonMethod()
     tables = [part for parts in datasets.values() for part in parts]

@@ -164,9 +164,9 @@ class Gate:
 def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gate]:
     """Return a gate for each (group, table of baseline and candidate); group "" is all queries of a dataset.
 
-    A gate passes if the one-sided bound of the difference is within the allowed drop. It fails if the mean
+    It passes if the one-sided bound of the difference is within the allowed drop. It fails if the mean
     dropped by more and a one-sided paired t-test rejects that nothing dropped (Holm over all cases). A
-    measure that counts failures, such as leaks, fails at the candidate's first failure and else passes.
+    measure that counts failures fails at the candidate's first failure.
 
     Raises BadValue for fewer than two queries, a measure without a direction, and an allowed drop that no
     drop exceeds.

@@ -190,7 +190,7 @@ def cohen_kappa(
 ) -> float:
     """Return Cohen's kappa of a confusion table; NaN if both raters give the same grade throughout.
 
-    table: number of pairs by the first and the second rater's grade, not all 0.
+    table: number of pairs by both raters' grades, not all 0.
     weights: "" counts all differences alike; "linear" or "quadratic" weights them by the distance of grades.
     labels: the grades; None for their positions.
     """
@@ -205,10 +205,9 @@ def cohen_kappa(
 
 
 def ac1(table: Int64) -> float:
-    """Return Gwet's AC1 of a confusion table, a chance-corrected agreement; 1 if the table has only one
-    grade.
+    """Return Gwet's AC1 of a confusion table, a chance-corrected agreement; 1 if the table has only one grade.
 
-    table: number of pairs by the first and the second rater's grade, not all 0.
+    table: number of pairs by both raters' grades, not all 0.
     """
     # Gwet 2008.
     total = float(table.sum())
@@ -220,8 +219,7 @@ def ac1(table: Int64) -> float:
 
 
 def coincidences(ratings: Float64, labels: Float64) -> Float64:
-    """Return Krippendorff's coincidence matrix of ratings, float64[labels, labels]; matrices of disjoint
-    items add up.
+    """Return Krippendorff's coincidence matrix of ratings, float64[labels, labels]; matrices of disjoint items add up.
 
     ratings: float64[raters, items]; NaN for a missing rating.
     labels: grades that may occur.
@@ -276,8 +274,7 @@ STATISTICS: dict[str, Statistic] = {
 
 
 def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "second")) -> Agreement:
-    """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled
-    queries.
+    """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled queries.
 
     Raises BadValue as `label_tables`.
     """
@@ -310,9 +307,8 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
 
 
 def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]:
-    """Yield, RESAMPLES times, the sum of queries' tables over a bootstrap sample of the queries.
+    """Yield, RESAMPLES times, the sum of queries' tables, `by_query`, over a bootstrap sample of the queries.
 
-    by_query: tables along the first axis.
     least: number of queries below which nothing is yielded, by default `fewest`.
     """
     rng, count = np.random.default_rng(SEED), len(by_query)

@@ -25,8 +25,7 @@ from weir.stats.significance import adjusted, all_pairs, p_values
 
 
 def kendall_tau(a: Float64, b: Float64) -> float:
-    """Return Kendall's tau-b of two vectors of scores, float64[systems], -1 to 1; NaN if one is constant or
-    has a NaN.
+    """Return Kendall's tau-b of two vectors of scores, float64[systems], -1 to 1; NaN if one is constant or has a NaN.
 
     Raises BadValue for different lengths.
     """
@@ -74,8 +73,7 @@ def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
 
 
 def tau_ap(truth: Float64, estimate: Float64) -> float:
-    """Return tau_AP of an estimated order of systems against the true order, -1 to 1; errors at the top weigh
-    more.
+    """Return tau_AP of an estimated order of systems against the true order, -1 to 1; errors at the top weigh more.
 
     truth, estimate: float64[systems], larger is better. Ties in the truth count as errors.
     NaN if the estimate is constant. Raises BadValue for different lengths.
@@ -93,8 +91,7 @@ def tau_ap(truth: Float64, estimate: Float64) -> float:
 
 
 def spearman(a: Float64, b: Float64) -> float:
-    """Return Spearman's rank correlation of two vectors, -1 to 1, with mean ranks for ties; NaN if one is
-    constant.
+    """Return Spearman's rank correlation of two vectors, -1 to 1, with mean ranks for ties; NaN if one is constant.
 
     Raises BadValue for different lengths.
     """
@@ -117,9 +114,8 @@ def order_interval(
     steps: int,
     limits: tuple[float, float] = (-1.0, 1.0),
 ) -> tuple[float, float]:
-    """Return the 95% interval (low, high) of a statistic of two orders of systems.
+    """Return the 95% interval (low, high) of a statistic of two orders of systems; NaN if undefined or for one query.
 
-    NaN if the statistic is undefined or for fewer than two queries.
     resampled: the statistic on resampled queries.
     steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
     limits: least and largest possible value.
@@ -207,7 +203,7 @@ def order_agreement(
 
     runs: {system: its run}.
     names: of the two sets of labels.
-    test: the paired test that decides pairs of systems, a name in TESTS.
+    test: the paired test, in TESTS, that decides pairs of systems.
     Raises BadValue for fewer than two systems or common queries, a system that answers none of these, and a
     measure without a direction.
     """

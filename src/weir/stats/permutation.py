@@ -17,8 +17,7 @@ _ROUNDING = 1e-12
 
 
 def exact_p_values(rows: Float64) -> Float64:
-    """Return each row's exact two-sided p-value of the randomisation test, over all sign patterns,
-    float64[rows].
+    """Return each row's exact two-sided p-value of the randomisation test, over all sign patterns, float64[rows].
 
     rows: float64[rows, differences], few and nonzero.
     """
@@ -37,8 +36,7 @@ def exact_p_values(rows: Float64) -> Float64:
 
 
 def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for each row whose randomisation test has a p-value below about `level`, approximated
-    without draws, bool[rows].
+    """Return True for each row whose randomisation test has a p-value below about `level`, without draws, bool[rows].
 
     rows: float64[rows, differences], a dozen or more.
     """
@@ -58,8 +56,8 @@ def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
 
 
 def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for each row whose bootstrap-shift test has a p-value below about `level`, approximated
-    without draws, bool[rows].
+    """Return True for each row whose bootstrap-shift test has a p-value below about `level`, without draws,
+    bool[rows].
 
     rows: float64[rows, differences].
     """
@@ -89,8 +87,7 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
     "permutation", drawn=True, smallest=_smallest, detection=Detection(exact_p_values, rejected_by_signs)
 )
 def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
-    """The paired randomisation test: how often is a mean difference as large when labels are swapped at
-    random?
+    """The paired randomisation test: how often is a mean difference as large when labels are swapped at random?
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.

@@ -142,13 +142,11 @@ def plan(
     test: str = TEST,
     names: tuple[str, str] = ("first", "second"),
 ) -> PowerPlan:
-    """Return the power plan for the differences between two systems.
+    """Return the power plan for the differences, float64[queries], between two systems, `names`.
 
-    differences: float64[queries]; if all are equal nothing can be planned.
     effects: true differences to find.
     wanted: required probability of finding them.
     test: "permutation", "t" or "bootstrap-shift".
-    names: of the two systems.
     Raises BadValue for fewer than two queries, numbers out of range, and a test of unknown power.
     """
     n = len(differences)
@@ -180,14 +178,12 @@ def reach(
     systems: int = 2,
     beside: Float64 | None = None,
 ) -> Reach:
-    """Return the smallest adjusted p-value that a test can give, and the queries and draws needed for
-    significance.
+    """Return the smallest adjusted p-value that a test can give, and the queries and draws needed for significance.
 
     test: a name in TESTS.
     units: number of queries or datasets.
     family: the tests corrected together, all assumed to have their smallest p-values.
-    systems: number of systems compared.
-    beside: smallest p-values of tests in other tables, corrected in the same family.
+    beside: smallest p-values of tests in other tables of the family.
     """
     draws = draws or Draws()
     kind = TESTS.get(test)
@@ -207,8 +203,7 @@ def reach(
 
 
 def excess_kurtosis(rows: Float64) -> float:
-    """Return a common excess kurtosis of all rows, float64[rows, n], rounded to 0.25 and cut at
-    KURTOSIS_BOUNDS.
+    """Return a common excess kurtosis of all rows, float64[rows, n], rounded to 0.25 and cut at KURTOSIS_BOUNDS.
 
     Below ten values it is shrunk towards KURTOSIS_PRIOR; 0 for n < 4, or rows that do not vary.
     """
@@ -246,7 +241,7 @@ def power(
 
     deviation, kurtosis: standard deviation and excess kurtosis of the differences.
     test: "permutation", "t" or "bootstrap-shift".
-    pilot: number of queries from which the deviation was estimated, by default as many as are tested.
+    pilot: number of queries from which the deviation was estimated, by default `queries`.
     Raises BadValue for fewer than two queries, a negative deviation, alpha outside 0..1 or a test of unknown
     power.
     """
@@ -509,9 +504,9 @@ def _checked(
 
 
 def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
-    """Return a sentence on why so few queries or draws can show no difference, and how many would.
+    """Return a sentence on why so few queries (`units` of a noun `unit`) or draws can show no difference, and
+    how many would.
 
-    unit: noun for `units`, such as "queries".
     tests: number of tests corrected together.
     """
     several = f", adjusted over {tests} comparisons" if tests > 1 else ""

@@ -69,7 +69,7 @@ def sign_sums(values: Float64, draws: int, generator: np.random.Generator) -> It
 def resampled_sums(columns: Float64, resamples: int, generator: np.random.Generator) -> Iterator[Float64]:
     """Yield sums over queries drawn with replacement, in blocks float64[samples of the block, columns].
 
-    columns: float64[columns, queries]. A column's sums do not depend on other columns or the block size.
+    columns: float64[columns, queries], whose sums do not depend on each other.
     """
     by_query = summable(columns).T
     for counts in resampled_counts(columns.shape[1], resamples, generator, _cells(len(columns))):
@@ -83,12 +83,11 @@ def _all_sums(columns: Float64, resamples: int, generator: np.random.Generator) 
 def resampled_counts(
     queries: int, resamples: int, generator: np.random.Generator, cells: int = BLOCK_CELLS
 ) -> Iterator[Float64]:
-    """Yield how often each query occurs in samples drawn with replacement, in blocks float64[samples,
-    queries].
+    """Yield how often each query occurs in samples drawn with replacement, in blocks float64[samples, queries].
 
+    Each block reuses the memory of the previous block, and the generator spawns, so that a second call
+    differs.
     cells: approximate block size; the samples do not depend on it.
-    Each block reuses the memory of the previous block. The generator spawns, so a second call gives other
-    samples.
     """
     # Independent Poisson counts, given their sum, are a sample of that size drawn with replacement. With a mean
     # a little below 1, samples whose sum is at most the number of queries are accepted and filled up with
@@ -247,8 +246,7 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return the interval (low, high) of the mean of `values`, float64[n], ignoring NaN; NaN for fewer than
-    `fewest`.
+    """Return the interval (low, high) of the mean of `values`, float64[n], ignoring NaN; NaN for fewer than `fewest`.
 
     generator, level, resamples, unit: see `mean_bounds`.
     """
@@ -262,13 +260,12 @@ def ratio_interval(
     less: tuple[Float64, Float64] | None = None,
     level: float = LEVEL,
 ) -> tuple[float, float]:
-    """Return percentile bootstrap bounds of a ratio of two sums over queries, or of the difference of two
-    ratios.
+    """Return percentile bootstrap bounds of a ratio of two sums over queries, or of its difference from the
+    ratio `less`.
 
     parts: (numerator, denominator) by query, float64[queries] each.
-    less: a ratio to subtract.
-    Samples with a denominator of 0 are left out. NaN if none remains, or for fewer than `fewest` queries.
-    Raises BadValue for a level not between 0 and 1.
+    Samples with a denominator of 0 are left out; NaN if none remains, or for fewer than `fewest` queries.
+    Raises BadValue for a level outside 0..1.
     """
     _check_level(level)
     columns = np.stack([*parts, *(less or ())])
@@ -326,8 +323,8 @@ def mean_bounds(
     parts: float64[rows, queries] each, without NaN.
     unit: bool[rows], True if a row's values are within 0..1.
     geometric: values are logarithms, and each part's mean is exponentiated.
-    NaN for fewer than `fewest` values, a part of a single value, or values that are all equal. Raises
-    BadValue for a level not between 0 and 1.
+    NaN for fewer than `fewest` values, a part of one value, or equal values. Raises BadValue for a level
+    outside 0..1.
     """
     _check_level(level)
     # As scipy.stats.bootstrap(method="percentile"). Coverage: docs/calibration.md.
@@ -441,8 +438,7 @@ def few_bounds(
 
 
 def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws, geometric: bool = False) -> Float64:
-    """Return means over resampled datasets, with queries resampled within each, float64[draws.count,
-    systems].
+    """Return means over resampled datasets, with queries resampled within each, float64[draws.count, systems].
 
     datasets: each dataset's parts, float64[systems, queries]; its value is the mean of its parts' means.
     geometric: values are logarithms, and each part's mean is exponentiated.
@@ -479,8 +475,8 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
     """Return lower and upper bounds of the mean of each row, float64[rows, 2]; NaN for a constant row.
 
     rows: float64[rows, queries] without NaN.
-    how: "t", "percentile", "bca" or "studentised".
-    Raises BadValue for a level not between 0 and 1 or fewer than two queries, UnknownName for another `how`.
+    how: "t", "percentile", "bca" or "studentised"; raises UnknownName for another.
+    Raises BadValue for a level outside 0..1 or fewer than two queries.
     """
     function = INTERVALS.get(how)
     draws = draws or Draws(RESAMPLES)
@@ -502,8 +498,7 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
 
 
 def resampled(rows: Float64, draws: Draws) -> tuple[Float64, Float64]:
-    """Return (means, standard errors) of bootstrap samples, float64[draws, rows] each; all rows share the
-    samples.
+    """Return (means, standard errors) of bootstrap samples, float64[draws, rows] each; all rows share the samples.
 
     rows: float64[rows, queries].
     """

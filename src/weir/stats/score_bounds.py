@@ -105,8 +105,7 @@ class ScoreBounds:
 def score_bounds(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, highest: float = 0
 ) -> dict[str, ScoreBounds]:
-    """Return {run: exact bounds of its scores} over all possible judgments of the unjudged documents in any
-    top k.
+    """Return {run: exact bounds of its scores} over all possible judgments of the unjudged documents in any top k.
 
     highest: see `Unjudged.of`.
     Raises BadValue for a measure of unknown bounds, or without a cutoff of at most MOST_RANKS.

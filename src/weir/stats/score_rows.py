@@ -67,8 +67,7 @@ def _score_notes(scores: Scores) -> tuple[Note, ...]:
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
-    """Return the notes on several systems' scores: notes that all share once, others preceded by the system's
-    name.
+    """Return the notes on several systems' scores: notes that all share once, others preceded by the system's name.
 
     scores: {system: its scores}.
     """
@@ -96,13 +95,17 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
     ]
     partial = any(not one.answered.all() for one in scores.values())
     judged = _judged_notes(rates, answered_alone=partial)
+    between = _notes_between(scores) if several else ()
+    return list(dict.fromkeys([*notes, *between, *judged, *shared, *conventions]))
+
+
+def _notes_between(scores: Mapping[str, Scores]) -> list[Note]:
     made = {
         name: {f"measure {m}": number for m, number in one.origin.algorithms.items() if m in one.measures}
         for name, one in scores.items()
     }
     apart = map(Note, [*look_alike_notes(scores), *other_algorithms(made)])
-    others = [*_disjoint_notes(scores), *_other_texts_notes(scores), *apart, *deeper_notes(scores)]
-    return list(dict.fromkeys([*notes, *others, *judged, *shared, *conventions]))
+    return [*_disjoint_notes(scores), *_other_texts_notes(scores), *apart, *deeper_notes(scores)]
 
 
 def _few(names: Sequence[str]) -> str:
@@ -269,7 +272,7 @@ def scored(
 
 
 def uncalibrated(qrels: Qrels) -> LabelUse | None:
-    """Return the `LabelUse` of judgments of which some have a model as their origin, with a warning; else None."""
+    """Return a `LabelUse` with a warning if some judgments have a model as their origin, else None."""
     if qrels.origin is None:
         return None
     rows = qrels.origin.of_models()
@@ -408,8 +411,7 @@ def cut_depth(retrieved: Int32) -> int | None:
 
 
 def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[Note]:
-    """Return [a note] on measures whose cutoff exceeds `depth`, the length of the longest ranking; [] if
-    there are none.
+    """Return [a note] on measures whose cutoff exceeds `depth`, the length of the longest ranking; [] if none.
 
     once: words on documents that were removed from the rankings.
     """
@@ -424,8 +426,7 @@ def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[N
 def depth_notes(
     depths: Mapping[str, int], measured: Mapping[str, Collection[str]], whole: Collection[str] = ()
 ) -> list[Note]:
-    """Return notes on measures that read deeper than the shortest ranking, if another system's are much
-    longer.
+    """Return notes on measures that read deeper than the shortest ranking, if another system's are much longer.
 
     depths: {system: length of its longest ranking}.
     measured: {measure: systems that have it}.
@@ -569,8 +570,7 @@ def _tie_ends(row: Row) -> tuple[float, float] | None:
 
 
 def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
-    """Return [a note] on the mean of each measure that the order of ties could change most; [] below
-    TIES_MATTER.
+    """Return [a note] on the mean of each measure that the order of ties could change most; [] below TIES_MATTER.
 
     named: name that mean's system and dataset, and count the other rows.
     """
@@ -614,8 +614,7 @@ def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
 
 
 def group_row(name: str, members: list[Row], values: list[Float64], geometric: bool = False) -> Row:
-    """Return the row of a group of datasets: the unweighted mean of its members' means, with its 95%
-    interval.
+    """Return the row of a group of datasets: the unweighted mean of its members' means, with its 95% interval.
 
     members: a row for each member, of one system and measure.
     values: of each member's queries, which the interval resamples within members.
@@ -636,8 +635,7 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
 
 
 def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row]:
-    """Return rows of each group of queries, of the macro mean, and of all queries, each with its 95%
-    interval.
+    """Return rows of each group of queries, of the macro mean, and of all queries, each with its 95% interval.
 
     The macro mean leaves out groups in which the measure is undefined; its interval resamples queries within
     groups.
@@ -669,8 +667,8 @@ def long_table(rows: Sequence[Row], explain: bool = False) -> Table:
     """Return a table with a row for each dataset, system and group, and a column for each measure.
 
     Cells are means with their 95% interval and, with ties=bounds, the means of the worst and best order; *
-    marks the best of several systems. Further columns: means by people's labels and the judged share, if
-    known, and the queries answered.
+    marks the best. Further columns: means by people's labels and judged share, if known, and queries
+    answered.
     explain: say how the intervals were made.
     """
     by_line: dict[tuple[str, str, str], dict[str, Row]] = {}

@@ -1,7 +1,8 @@
-"""Bounds of a mean and e-values that stay valid however often one looks at growing data.
+"""Bounds of a mean and e-values that stay valid however often one looks at growing data in random order
+(`by_lot`).
 
-An e-value measures evidence against a claim: if the claim is true, it ever reaches 20 with a probability of
-at most 5% (Ville 1939). The differences must be in random order, such as `by_lot` gives to queries.
+An e-value measures evidence: if the claim is true, it ever reaches 20 with a probability of at most 5% (Ville
+1939).
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ _ROUNDING = 1e-9
 
 
 def e_values(differences: Float64, bound: float = 0.0) -> Float64:
-    """Return, after each difference, the e-value against the claim that the mean is at most `bound`,
-    float64[..., n].
+    """Return, after each difference, the e-value against the claim that the mean is at most `bound`, float64[..., n].
 
     differences: float64[..., n] within -1..1; leading axes are separate samples.
     Raises BadValue for a bound not above -1 and at most 1, no differences, and differences outside -1..1.
@@ -49,7 +49,7 @@ def lower_bounds(differences: Float64, level: float = LEVEL) -> Float64:
     probability `level`.
 
     differences: float64[n] within -1..1, in random order.
-    Raises BadValue for no differences, for values outside -1..1, and for a level not between 0 and 1.
+    Raises BadValue for no differences, values outside -1..1, and a level outside 0..1.
     """
     values = _checked(differences)
     if not 0 < level < 1:
@@ -84,7 +84,7 @@ def _raised(values: Float64, low: float, enough: float) -> float:
 
 
 def first_at(values: Float64, least: float) -> int | None:
-    """Return the position, from 1, of the first value of at least `least`, up to rounding; None if there is none."""
+    """Return the position, from 1, of the first value of at least `least`, up to rounding; None if none."""
     reached = np.flatnonzero(values >= least * (1 - _ROUNDING))
     return int(reached[0]) + 1 if len(reached) else None
 

@@ -46,8 +46,7 @@ def adjusted(p: Float64, correct: str = "holm") -> Float64:
 
 
 def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
-    """Return the level below which a p-value is significant if `others` of `tests` p-values are 0 and the
-    rest 1.
+    """Return the level below which a p-value is significant if `others` of `tests` p-values are 0 and the rest 1.
 
     correct: a name in CORRECTIONS.
     """
@@ -78,8 +77,7 @@ def holm(ascending: Float64) -> Float64:
 
 @CORRECTIONS.register("bh")
 def benjamini_hochberg(ascending: Float64) -> Float64:
-    """Return ascending p-values adjusted by Benjamini and Hochberg's method; bounds the false discovery
-    rate."""
+    """Return ascending p-values adjusted by Benjamini and Hochberg's method; bounds the false discovery rate."""
     # Benjamini and Hochberg 1995.
     m = len(ascending)
     return np.minimum.accumulate((ascending * m / np.arange(1, m + 1))[::-1])[::-1]
@@ -148,7 +146,7 @@ def significance(
 
     drawn: the test draws at random.
     familywise: the p-values already hold for all pairs together.
-    smallest: function that returns the smallest p-value that (units, systems, draws) allow.
+    smallest: returns the smallest p-value that (units, systems, draws) allow.
     detection: how the test's power is computed; None if it is not known.
     """
 
@@ -213,8 +211,7 @@ def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-    Returns p-values, float64[pairs]. It tests the median, so with skewed differences it finds too much, and
-    more with more queries.
+    Returns p-values, float64[pairs]. It tests the median, so with skewed differences it finds too much.
     """
     # Wilcoxon 1945; as R's wilcox.test(paired=TRUE).
     return _each(values, pairs, wilcoxon_p)
@@ -248,7 +245,7 @@ def exact_mean(values: Float64) -> float:
 
 
 def defined_mean(values: Float64) -> float:
-    """Return the exact mean of the values that are not NaN; NaN if there are none."""
+    """Return the exact mean of the values that are not NaN; NaN if none."""
     defined = values[~np.isnan(values)]
     return exact_mean(defined) if len(defined) else math.nan
 
@@ -280,8 +277,7 @@ def t_tail(differences: Float64) -> float:
 
 
 def wilcoxon_p(differences: Float64) -> float:
-    """Return the two-sided p-value of Wilcoxon's signed-rank test of the nonzero differences; 1 if there are
-    none.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test of the nonzero differences; 1 if there are none.
 
     Exact for fewer than 50 differences of distinct sizes, else normal with corrections for ties and
     continuity.
@@ -339,7 +335,7 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
     Returns p-values, float64[pairs], that hold for all pairs together if all systems are equal. A system far
-    from the rest widens the range for every pair; then another test with Holm's correction finds more.
+    from the rest makes it miss differences of others.
     """
     # Carterette 2012.
     means = values.mean(axis=1)
@@ -352,8 +348,7 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield the range (largest minus smallest) of system means in each random permutation, in blocks
-    float64[n].
+    """Yield the range (largest minus smallest) of system means in each random permutation, in blocks float64[n].
 
     values: float64[systems, queries], permuted among systems within each query.
     """

@@ -59,8 +59,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
     """Return the abstention curve of each measure with its normalised area (nAUC), as MTEB computes them.
 
     confidence: "max" (best score), "std" (deviation of the scores) or "diff1" (best minus second score).
-    ties: queries of equal confidence count by their "mean", or in the "order" of the scores (MTEB before its
-        issue 5613).
+    ties: queries of equal confidence count by their "mean", or in the "order" of the scores (older MTEB).
     Unanswered queries count as least confident. Raises UnknownName for another confidence, BadValue for
     another rule of ties and for a run that answers no scored query.
     """
@@ -150,15 +149,14 @@ def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
 def best(score: Float64, ptr: Int64) -> Float64:
     """Return the best score of each query, float64[queries]; 0 for an empty ranking.
 
-    ptr: int64[queries + 1], offsets of the queries' scores, which descend.
+    ptr: int64[queries + 1], offsets of the queries' descending scores.
     """
     return _at(score, ptr, 0)
 
 
 @CONFIDENCES.register("std")
 def spread(score: Float64, ptr: Int64) -> Float64:
-    """Return the standard deviation of each query's scores (divided by n), float64[queries]; 0 for an empty
-    ranking.
+    """Return the standard deviation of each query's scores (divided by n), float64[queries]; 0 for an empty ranking.
 
     ptr: int64[queries + 1], offsets of the queries' scores.
     """
@@ -170,7 +168,7 @@ def spread(score: Float64, ptr: Int64) -> Float64:
 def lead(score: Float64, ptr: Int64) -> Float64:
     """Return the best minus the second score of each query, float64[queries]; 0 for fewer than two documents.
 
-    ptr: int64[queries + 1], offsets of the queries' scores, which descend.
+    ptr: int64[queries + 1], offsets of the queries' descending scores.
     """
     return np.where(np.diff(ptr) > 1, _at(score, ptr, 0) - _at(score, ptr, 1), 0.0)
 
@@ -277,11 +275,10 @@ def threshold(
     """Return the lowest confidence at which a system should answer, chosen on half of the queries, tested on
     the others.
 
-    measure: reported for the answerable queries.
+    measure: reported for the answerable queries, which have a grade above 0.
     unanswerable: queries to count as unanswerable although nothing is judged for them.
-    A query is unanswerable if none of its grades is above 0. Raises BadValue for fewer than four queries of
-    either kind, an undefined measure and a measure whose worst value is not 0, UnknownName for another
-    confidence.
+    Raises BadValue for fewer than four queries of either kind, an undefined measure and a measure whose worst
+    value is not 0, UnknownName for another confidence.
     """
     rules = rules or ThresholdRules()
     if measure.geometric or direction(str(measure)) <= 0:

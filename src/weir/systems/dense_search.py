@@ -33,7 +33,7 @@ from weir.systems.vectors.approximate import (
     ApproximateIndex,
     Loss,
     approximate_index,
-    loss,
+    index_loss,
     search_with,
 )
 from weir.systems.vectors.exact_search import Found, query_dot_products, search
@@ -188,8 +188,8 @@ class _Vectors:
 
     scores_all = nested
 
-    def loss(self, query: Callable[[], Float32], k: int) -> Loss | None:
-        return None if self.near is None else loss(self.near, self.stored, query(), k)
+    def search_loss(self, query: Callable[[], Float32], k: int) -> Loss | None:
+        return None if self.near is None else index_loss(self.near, self.stored, query(), k)
 
 
 DenseSearcher: TypeAlias = EncodedSearcher[LoadedEncoder, Float32, _Vectors]
@@ -250,7 +250,7 @@ def dense(
     """Rank by the vectors of an encoder, exactly or by an approximate index. None leaves a setting to the
     model.
 
-    model: a name of `weir list models`, a hub name, a folder, or provider:model for an embedding API; in
+    model: a name of `weir list models`, a hub name, a folder, or provider:model for an embedding API. In
         Python also an object with encode(texts) or a function of texts, whose vectors are stored if
         weir.encoder gives it a version.
     pooling: mean, cls, last or max, or own for an ONNX graph with one vector per text.

@@ -85,7 +85,7 @@ class _Documents(Protocol[Q_contra]):
 
     def scores_all(self, k: int) -> bool: ...
 
-    def loss(self, query: Callable[[], Q_contra], k: int) -> Loss | None: ...
+    def search_loss(self, query: Callable[[], Q_contra], k: int) -> Loss | None: ...
 
 
 # ----------
@@ -185,6 +185,7 @@ def open_rows(
 ) -> StoredRows | None:
     """Return the stored rows of the documents of the index in the folder `at`.
 
+    codec: format of the rows, such as "fp32".
     needed: raise StoreError if the store no longer has the rows; False returns None.
 
     Raises StoreError for a damaged index, BadValue for another corpus.
@@ -269,7 +270,7 @@ class EncodedSearcher(Generic[L, Q, D]):
 
     def loss(self, queries: Queries, k: int) -> Loss:
         filled = queries.take(with_text(queries))
-        lost = self.documents.loss(lambda: self.encoded(filled), k) if len(filled) else None
+        lost = self.documents.search_loss(lambda: self.encoded(filled), k) if len(filled) else None
         if lost is None:
             raise BadValue(f"{self.system} searches exactly, or no query has a text: nothing is lost")
         return lost

@@ -57,7 +57,7 @@ _SYNTAX = {"never closed": "; a bracket is never closed", "comma": "; a comma ma
 
 def expression_tree(text: str) -> ast.expr:
     """Return the syntax tree of a system or grid; raises BadValue for text that is malformed, too long or too
-    deep, or has a comment."""
+    deep, or has too many systems or a comment."""
     if not isinstance(text, str):
         raise BadValue(f"{text!r} is not a system; expected a text such as 'bm25(k1=1.2, b=0.75)'")
     if len(text) > MOST_CHARACTERS:

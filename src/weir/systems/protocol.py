@@ -362,7 +362,7 @@ class TermScores:
 
     term: str
     field: str
-    """Field in which the term was found; "" if the index has a single field."""
+    """Field in which the term was found; "" if the index does not tell fields apart."""
     scores: Float64
     """float64[candidates]."""
 

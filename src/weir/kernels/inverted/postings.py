@@ -44,6 +44,7 @@ class TermWeights(NamedTuple):
     """float32[N] by internal number: inverse norms for LUCENE, k1 * ((1 - b) + b * length / average) for
     RATIO."""
     formula: int
+    """LUCENE, RATIO or VALUE."""
 
 
 LUCENE, RATIO, VALUE = 0, 1, 2

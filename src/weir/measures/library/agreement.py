@@ -19,7 +19,7 @@ def Accuracy(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Share of returned pairs of a relevant and another document with the relevant one ranked higher.
 
     Pairs are within the first k; unjudged documents are not relevant. 0 if nothing relevant was returned, 1
-    if everything returned is relevant (ir-measures divides by zero). Source: ir-measures Accuracy.
+    if only relevant documents were. Source: ir-measures Accuracy.
     """
     rows = j.found(k, rel)
     query = j.query[rows]
@@ -33,13 +33,13 @@ def Accuracy(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def Compat(j: Judged, *, k: int | None = None, p: float = 0.95, over: str = "ideal") -> Float64:
     """Compatibility: rank-biased overlap of the ranking with the ideal ranking that is nearest to it.
 
-    The ideal ranking holds the documents of a grade above 0, best grade first, then in the order returned.
+    The ideal ranking has the documents of a grade above 0, best grade first, then in the order returned.
     Overlaps are weighted by p^(depth - 1) down to the end of the longer list; 0 if nothing is relevant.
+
     p: probability of going on to the next rank, 0 to 0.9999.
-    over: the divisor, "ideal": the ideal's overlap with itself, or "weights": the sum of the weights
+    over: the divisor: "ideal" is the ideal's overlap with itself, "weights" the sum of the weights
         (ir-measures' normalize=False).
 
-    ir-measures ranks ideal documents that were not returned above documents of a negative score.
     Source: Clarke et al. 2021; ir-measures Compat.
     """
     rows = j.found_above_zero(k)

@@ -143,8 +143,7 @@ def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Floa
 
 
 def ideal_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int64, Float64]:
-    """Return (query, rank, gain) of the ideal ranking of judged documents with a gain above 0, as
-    `found_gains`.
+    """Return (query, rank, gain) of the ideal ranking of judged documents with a gain above 0, as `found_gains`.
 
     k: number of ranks; None for all.
     """

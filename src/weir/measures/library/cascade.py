@@ -16,12 +16,13 @@ __all__ = ["ERR", "nERR"]
 def ERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     """Expected reciprocal rank: the expected 1 / rank at which a reader stops, once satisfied.
 
-    A document of grade g satisfies with probability (2^g - 1) / 2^max_grade, an unjudged one never.
+    A document of grade g satisfies with probability (2^g - 1) / 2^max_grade, an unjudged one never. 0 if
+    nothing relevant is among the first k.
+
     max_grade: highest grade of the scale, from 1 to 100, not of the judgments: 4 in gdeval, so that binary
         judgments give small values; a higher grade is refused.
 
-    0 if nothing relevant is among the first k. gdeval prints five decimals and skips queries without a relevant
-    document, which count 0 here. Source: Chapelle et al. 2009; gdeval.pl of TREC's Web track.
+    Source: Chapelle et al. 2009; gdeval.pl of TREC's Web track.
     """
     rows = j.found_above_zero(k)
     return stopped_at(j, j.query[rows], j.rank[rows], satisfies(j, j.grade[rows], max_grade))
@@ -31,12 +32,12 @@ def ERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
 def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     """Expected reciprocal rank divided by that of the best possible ranking, cut at the same rank.
 
-    The best ranking holds every judged document, by descending grade; 0 if nothing is relevant.
+    The best ranking has every judged document, by descending grade; 0 if nothing is relevant. NERR8 to NERR11
+    ("nearly" ERR) are other measures.
 
     max_grade: highest grade of the scale, from 1 to 100; a higher grade is refused.
 
-    ir-measures' NERR8 to NERR11 are other measures ("nearly" ERR). Source: Chapelle et al. 2009; normalised
-    as nDCG is, and ERR-IA in ndeval.
+    Source: Chapelle et al. 2009; normalised as nDCG is, and ERR-IA in ndeval.
     """
     rows = j.found_above_zero(k)
     found = stopped_at(j, j.query[rows], j.rank[rows], satisfies(j, j.grade[rows], max_grade))

@@ -1,7 +1,5 @@
-"""Measures of the contexts that a generator is given, and their nuggets. Relevant: the grade is `rel` or better.
-
-Only retrieved documents are measured, no generated text.
-"""
+"""Measures of retrieved contexts and their nuggets; generated text is not read. Relevant: the grade is `rel`
+or better."""
 
 from __future__ import annotations
 
@@ -25,10 +23,9 @@ VITAL_WEIGHT = 1.0
 def ContextPrecision(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """The mean, over the relevant documents among the first k, of the precision at the rank of each.
 
-    AP divides by all relevant documents, this by those found: misses cost nothing, one relevant document at rank 1
-    scores 1, and finding one more can lower the value. 0 if none is found. ragas computes it as context_precision
-    (with 1e-10 added to the divisor), DeepEval as contextual precision, both from a model's labels; ragas'
-    id_based_context_precision is SetP. Source: documentation of ragas 0.3 and of DeepEval.
+    AP divides by all relevant documents, this by those found: misses cost nothing, and finding one more can
+    lower the value. 0 if none is found. It is ragas' context_precision and DeepEval's contextual precision;
+    ragas' id_based_context_precision is SetP. Source: documentation of ragas 0.3 and of DeepEval.
     """
     rows = j.found(k, rel)
     query = j.query[rows]
@@ -47,13 +44,14 @@ def NuggetRecall(
 ) -> Float64:
     """Share of a query's nuggets that a document within the first k supports; also called context recall.
 
-    importance: "all" counts every nugget alike, "vital" only vital ones, "weighted" by weight: 1 for vital, 0.5 for
-        okay.
+    All nuggets of the judgments count, also unsupported ones, which StRecall skips.
+
+    importance: "all" counts every nugget alike, "vital" only vital ones, "weighted" by weight: 1 for vital,
+        0.5 for okay.
     partial: credit, 0 to 1, for a nugget supported only with a grade above 0 and below `rel`.
 
-    All nuggets of the judgments count, also unsupported ones, which StRecall skips. nuggetizer scores answers so,
-    here the first k documents take their place: strict_all_score and strict_vital_score with partial=0, all_score
-    and vital_score with partial=0.5. Source: Pradeep et al. 2025 (AutoNuggetizer, TREC 2024 RAG); nuggetizer
+    nuggetizer scores answers so: strict_all_score and strict_vital_score with partial=0, all_score and
+    vital_score with partial=0.5. Source: Pradeep et al. 2025 (AutoNuggetizer, TREC 2024 RAG); nuggetizer
     core/metrics.py; ragas context_recall, whose nuggets are statements.
     """
     seen = intents_of(j)

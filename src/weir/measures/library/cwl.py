@@ -1,7 +1,8 @@
-"""C/W/L measures: models of a reader who goes on from each rank with some probability.
+"""C/W/L measures: the expected gain per document seen by a reader who goes on from each rank with some
+probability.
 
-The value is the expected gain per document seen. A document's gain is grade / `max_grade`; an unjudged
-document gains nothing. Without a cutoff the reader may go on to rank 1,000, as in cwl_eval.
+A document's gain is grade / `max_grade`, 0 if unjudged. Without a cutoff the reader may go on to rank 1,000,
+as in cwl_eval.
 """
 
 from __future__ import annotations

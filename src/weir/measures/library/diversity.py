@@ -1,7 +1,7 @@
-"""Measures of rankings that should serve every intent of a query. Relevant: the grade is `rel` or better.
+"""Measures of rankings that should serve every intent (subtopic) of a query. Relevant: the grade is `rel` or
+better.
 
-They need judgments of intents (subtopics): TREC's second column. Only intents with a known relevant document count,
-all alike; a query without any scores 0.
+Only intents with a known relevant document count, all alike; a query without any scores 0.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ Discount: TypeAlias = Callable[[Float64], Float64]
 def alpha_nDCG(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Gain of documents that serve intents not served before, divided by that of a near-ideal ranking.
 
-    A document adds (1 - alpha)^s / log2(rank + 1) for each intent it serves, if s documents above serve it too.
+    A document adds (1 - alpha)^s / log2(rank + 1) for each intent it serves, if s documents above serve it
+    too. The ideal ranking greedily takes the best document at each rank, as in ndeval, so values may slightly
+    exceed 1.
+
     alpha: loss of worth by each such document, 0 to 1.
 
-    The ideal ranking greedily takes the best document at each rank, as in ndeval, which is not always optimal:
-    values may slightly exceed 1. Source: Clarke et al. 2008; ndeval 4.5.
+    Source: Clarke et al. 2008; ndeval 4.5.
     """
     return _normalised(intents_of(j), k, rel, alpha, logarithmic)
 

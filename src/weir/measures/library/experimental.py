@@ -1,7 +1,5 @@
-"""Measures that trec_eval calls experimental: gains relative to the gain possible so far.
-
-Relevant: the grade is `rel` or better.
-"""
+"""Measures that trec_eval calls experimental: gains relative to the possible gain. Relevant: the grade is
+`rel` or better."""
 
 from __future__ import annotations
 
@@ -78,8 +76,9 @@ def nDCG_rel(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float6
 def RnDCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
     """Mean of nDCG at the last rank of each grade in the ideal ranking.
 
-    With 5 documents of grade 2 and 3 of grade 1 these are ranks 5 and 8, and the end of a ranking that is longer by
-    two or more. Fractional grades are refused: every document might be a level of its own.
+    With 5 documents of grade 2 and 3 of grade 1 these are ranks 5 and 8, and the end of a ranking that is
+    longer by two or more. Fractional grades are refused.
+
     gain: "linear", "exp" or a table such as "1=1,2=3", as in DCG.
 
     Source: trec_eval m_Rndcg.c (Rndcg).

@@ -35,14 +35,14 @@ def DCG(
 ) -> Float64:
     """Discounted cumulative gain: the sum of gains, each divided by the logarithm of its rank + 1.
 
-    gain: "linear" is the grade (trec_eval), "exp" is 2^grade - 1 (gdeval, Burges 2005), a table such as
-        "1=1,2=3" gives the gain of each grade, others being their own gain (trec_eval's ndcg.1=1,2=3).
-    base: base of the logarithm, 1.01 to 1000.
-    discount: "trec" divides by log(rank + 1), "original" by log(rank) from rank = base on, and not above
-        (Järvelin and Kekäläinen).
+    Grades below 0 and unjudged documents gain nothing.
 
-    Grades below 0 and unjudged documents gain nothing. Source: Järvelin and Kekäläinen 2002; trec_eval
-    m_ndcg_cut.c.
+    gain: "linear" is the grade (trec_eval), "exp" is 2^grade - 1 (gdeval, Burges 2005), a table such as
+        "1=1,2=3" gives the gain of each grade, others being their own gain.
+    base: base of the logarithm, 1.01 to 1000.
+    discount: "trec" divides by log(rank + 1), "original" by log(rank) from rank = base on, by 1 before.
+
+    Source: Järvelin and Kekäläinen 2002; trec_eval m_ndcg_cut.c.
     """
     return _total(j, found_gains(j, k, gain), base, discount)
 
@@ -53,7 +53,6 @@ def IDCG(
 ) -> Float64:
     """Discounted cumulative gain of the best possible ranking of the first k: the divisor of nDCG.
 
-    It describes the judgments, so unanswered queries have a value, too.
     gain: "linear", "exp" or a table, as in DCG.
     base: base of the logarithm.
     discount: "trec" or "original", as in DCG.
@@ -69,10 +68,10 @@ def nDCG(
 ) -> Float64:
     """Discounted cumulative gain divided by that of the best possible ranking, cut at the same rank.
 
-    The ideal ranking holds every judged document, found or not. 0 if nothing is relevant.
-    gain: "linear" (trec_eval, BEIR), "exp" (gdeval) or a table such as "1=1,2=3", as in DCG. trec_eval orders gains
-        less than 1 apart as if they were equal.
-    base: base of the logarithm. It cancels out for the discount "trec".
+    The ideal ranking has every judged document, found or not. 0 if nothing is relevant.
+
+    gain: "linear" (trec_eval, BEIR), "exp" (gdeval) or a table such as "1=1,2=3", as in DCG.
+    base: base of the logarithm; it cancels out for the discount "trec".
     discount: "trec" or "original", as in DCG.
 
     Source: Järvelin and Kekäläinen 2002; trec_eval m_ndcg_cut.c.
@@ -86,7 +85,8 @@ def SDCG(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
     """Scaled discounted cumulative gain: divided by that of k documents of the highest grade.
 
     Unlike nDCG it does not depend on the judgments, so a query with few relevant documents cannot reach 1.
-    max_grade: highest grade of the scale, 1 to 100; a higher grade is refused. ir-measures has no default.
+
+    max_grade: highest grade of the scale, 1 to 100; a higher grade is refused.
 
     Source: ir-measures SDCG; cwl_eval cwl_dcg.py.
     """
@@ -115,8 +115,9 @@ def divisor_at(rank: NDArray[np.integer], base: float, discount: str) -> Float64
 def NCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
     """Normalised cumulative gain: recall that counts grades, out of the best that k documents could hold.
 
-    The sum of the gains of the first k, divided by that of the k best judged documents; 0 if nothing is relevant.
-    With binary judgments it is R_cap@k.
+    The sum of the gains of the first k, divided by that of the k best judged documents; 0 if nothing is
+    relevant. With binary judgments it is R_cap@k.
+
     gain: "linear", "exp" or a table such as "1=1,2=3", as in DCG.
 
     Source: Järvelin and Kekäläinen 2002; TREC's Deep Learning track 2019 (NCG@1000).
@@ -129,13 +130,14 @@ def NCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
 def Q(j: Judged, *, k: int | None = None, beta: float = 1.0, gain: str = "linear") -> Float64:
     """Q-measure: average precision whose precision is blended with the gain so far.
 
-    A document of a grade above 0 at rank i adds (c + beta g) / (i + beta g*): c such documents and gain g so far; g*
-    the largest gain of i documents. The sum is divided by all documents of a grade above 0, even if they are more
-    than k.
+    A document of a grade above 0 at rank i adds (c + beta g) / (i + beta g*): c such documents and gain g so
+    far, g* the largest gain of i documents. The sum is divided by all documents of a grade above 0. 0 if
+    there are none.
+
     beta: weight of gains, 0 to 1000; 0 gives AP.
     gain: "linear" or "exp", as in DCG.
 
-    0 if nothing is relevant. Source: Sakai 2004; Sakai and Kando 2008.
+    Source: Sakai 2004; Sakai and Kando 2008.
     """
     rows, count = j.found_above_zero(k), j.above_zero()
     query, rank = j.query[rows], j.rank[rows]

@@ -1,8 +1,5 @@
-"""Measures whose mean over queries is geometric. Relevant: the grade is `rel` or better.
-
-A query's value is a natural logarithm, as in trec_eval and pytrec_eval. A single query near 0 pulls the mean down:
-it shows if hard queries improve.
-"""
+"""Measures whose mean over queries is geometric, so that values are logarithms. Relevant: the grade is `rel`
+or better."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Measures for incomplete judgments, and shares of a ranking that were judged. Relevant: the grade is `rel` or better.
+"""Measures for incomplete judgments, and shares of a ranking that were judged. Relevant: the grade is `rel`
+or better.
 
-Other documents are of three kinds, as in trec_eval: judged not relevant (a grade from 0), pooled but not judged (a
-grade below 0), and outside the pool (no grade). A cut-off first cuts the ranking, as with trec_eval's option -M.
+A grade below 0 means pooled but not judged, as in trec_eval. A cutoff first cuts the ranking, as its option
+-M.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ EPSILON = 0.00001  # of infAP, where nothing judged stands above
 def Judged_at(j: Judged, *, k: int) -> Float64:
     """Share of the first k documents returned that were judged for this query, with any grade.
 
-    The divisor is the number returned, at most k; 0 if nothing was. A document judged for another query only is not
-    judged. Source: ir-measures' Judged@k; Elastic's judge rate.
+    The divisor is the number returned, at most k; 0 if nothing was. Source: ir-measures' Judged@k; Elastic's
+    judge rate.
     """
     return ratio(_judged(j, k), np.minimum(j.retrieved, k))
 
@@ -33,8 +34,8 @@ def Judged_at(j: Judged, *, k: int) -> Float64:
 def Hole(j: Judged, *, k: int) -> Float64:
     """Share of the first k ranks that hold a document nobody judged for this query.
 
-    The divisor is k. BEIR's code counts a document as judged if any query judged it, so its holes are smaller.
-    Source: Thakur et al. 2021, section 6; trec_eval 10 `unj`.
+    The divisor is k. BEIR's own holes are documents that no query judged. Source: Thakur et al. 2021, section
+    6; trec_eval 10 `unj`.
     """
     return (np.minimum(j.retrieved, k) - _judged(j, k)) / k
 
@@ -47,10 +48,9 @@ def _judged(j: Judged, k: int) -> Int64:
 def bpref(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Share of preferences kept: how few judged non-relevant documents rank above relevant ones.
 
-    With R relevant and N judged non-relevant documents, each returned relevant one adds 1 - min(n, R) / min(N, R),
-    with n judged non-relevant above it (1 if n is 0); the sum is divided by R. Unjudged documents are skipped. ranx
-    is undefined if N is 0 and counts grades below 0 as non-relevant. Source: Buckley and Voorhees 2004; trec_eval
-    m_bpref.c.
+    With R relevant and N judged non-relevant documents, each returned relevant one adds 1 - min(n, R) /
+    min(N, R), with n judged non-relevant above it (1 if n is 0); the sum is divided by R. Unjudged documents
+    are skipped. Source: Buckley and Voorhees 2004; trec_eval m_bpref.c.
     """
     rows, count = j.found(k, rel), j.relevant(rel)
     query = j.query[rows]
@@ -64,10 +64,10 @@ def bpref(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def infAP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Inferred average precision: AP estimated from judgments of a random part of the pool.
 
-    A relevant document at rank i adds 1/i + (i-1)/i * p/(i-1) * (r + e) / (r + n + 2e). Above it are r
-    relevant, n judged non-relevant and p pooled documents; e = 0.00001; at rank 1 it adds 1. The sum is
-    divided by the number of relevant documents. Pooled but not judged is a grade below 0; without such grades
-    and unjudged documents it is AP, but for e. Source: Yilmaz and Aslam 2006; trec_eval m_infap.c.
+    A relevant document at rank i adds 1/i + (i-1)/i * p/(i-1) * (r + e) / (r + n + 2e); at rank 1 it adds 1.
+    Above it are r relevant, n judged non-relevant and p pooled documents; e = 0.00001. The sum is divided by
+    the number of relevant documents. A grade below 0 means pooled but not judged. Source: Yilmaz and Aslam
+    2006; trec_eval m_infap.c.
     """
     rows = j.found(k, rel)
     query, rank = j.query[rows], j.rank[rows].astype(np.float64)

@@ -21,10 +21,10 @@ def RBP(j: Judged, *, k: int | None = None, p: float = 0.8, gain: str = "binary"
 
     (1 - p) times the sum of gain * p^(rank - 1); 0 if nothing relevant was returned, below 1 for a full list
     of relevant documents (see RBP_residual).
-    p: probability of going on to the next rank, 0 (only the first document counts) to 0.9999; trec_eval's
-        default is 0.9.
+
+    p: probability of going on to the next rank, 0 to 0.9999; trec_eval's default is 0.9.
     gain: "binary" is 1 for a relevant document (ir-measures' RBP(rel=1)), "scaled" is its grade divided by
-        the query's highest (trec_eval 10). ranx adds raw grades, which may exceed 1.
+        the query's highest (trec_eval 10).
 
     Source: Moffat and Zobel 2008; trec_eval 10 m_rbp.c.
     """
@@ -40,14 +40,12 @@ def RBP(j: Judged, *, k: int | None = None, p: float = 0.8, gain: str = "binary"
 def RBP_residual(j: Judged, *, k: int | None = None, p: float = 0.8) -> Float64:
     """The most that RBP could rise if every unjudged document, and all beyond the list, were relevant.
 
-    The true value lies between RBP and RBP + RBP_residual; 1 if nothing was returned. It measures certainty,
-    not quality.
+    The true value lies between RBP and RBP + RBP_residual; 1 if nothing was returned. A grade below 0 counts
+    as unjudged, as in trec_eval, which leaves out the part beyond a wholly judged list.
 
     p: probability of going on to the next rank, 0 to 0.9999.
 
-    A grade below 0 is unjudged, as in trec_eval. trec_eval 10 prints 0 if every returned document is judged;
-    here the part beyond the list, p to the power of its length, counts, as defined. Source: Moffat and Zobel
-    2008; trec_eval 10 m_rbp_resid.c.
+    Source: Moffat and Zobel 2008; trec_eval 10 m_rbp_resid.c.
     """
     rows = j.found(k, 0)
     # The weights of all ranks to infinity add up to 1, so what is not known is 1 less what is.

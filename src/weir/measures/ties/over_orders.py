@@ -1,7 +1,4 @@
-"""Compute the mean, worst and best value of a measure over all orders of tied documents.
-
-Only queries with a judged document among their ties are computed again.
-"""
+"""Compute the mean, worst and best value of a measure over all orders of tied documents."""
 
 from __future__ import annotations
 
@@ -37,8 +34,7 @@ class TiedQueries:
 
     @staticmethod
     def of(judged: Judged, codes: Int64) -> TiedQueries:
-        """Return the join restricted to the queries with these numbers, each of which must have a tied judged
-        document."""
+        """Return the join restricted to the queries with these numbers; each must have a tied judged document."""
         part = judged.take(codes) if len(codes) < len(judged) else judged
         rows = np.flatnonzero(part.last > part.first)[::-1]
         nearest = np.zeros(len(codes), np.int32)
@@ -46,7 +42,7 @@ class TiedQueries:
         return TiedQueries(codes, part, nearest)
 
     def tied_within(self, k: int | None) -> TiedQueries | None:
-        """Return the queries with ties that begin within the first k ranks (None: all); None if there are none."""
+        """Return the queries with ties that begin within the first k ranks (None: all); None if none."""
         if k is None or (reached := self.nearest <= k).all():
             return self
         some = np.flatnonzero(reached)
@@ -76,7 +72,7 @@ class Tied:
         return Tied(judged, tuple(TiedQueries.of(judged, some) for some in np.split(codes, cuts)))
 
     def seen_by(self, measure: Measure) -> Tied:
-        """Return only the ties that can change this measure, by its cutoff and after condensing if it is condensed."""
+        """Return only the ties that can change this measure, by its cutoff and its condensing."""
         whole = Tied.of(condensed_join(self.judged)) if measure.condensed else self
         k = None if measure.by_intent else measure.cutoff
         cut = (part.tied_within(k) for part in whole.parts)

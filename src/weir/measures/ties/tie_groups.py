@@ -45,8 +45,7 @@ TIED: Registry[OverTies] = Registry("measure under tie")
 
 
 def over_ties(name: str, worth: Worth | None = None, ends: Ends | None = None) -> Callable[[F], F]:
-    """Return a decorator that registers a function as the exact mean of the named measure over all orders of
-    ties.
+    """Return a decorator that registers a function as the exact mean of the named measure over all orders of ties.
 
     worth: property by which tied documents are sorted in the best order.
     ends: computes worst and best value, if sorted orders do not give them.
@@ -123,8 +122,7 @@ class Groups:
 
 
 def hypergeometric(population: int, marked: int, rows: int) -> Float64:
-    """Return the probability that i draws without replacement contain x marked items, float64[rows, marked +
-    1].
+    """Return the probability that i draws without replacement contain x marked items, float64[rows, marked + 1].
 
     Row i, from 0, is for i draws, column x for x items; rows is at most population + 1.
     """

@@ -42,7 +42,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Answer:
-    """A document in a system's ranking on a query's page: rank, score, excerpt, judgments, other ranks."""
+    """A ranked document on a query's page: rank, score, excerpt, judgments, ranks in other systems."""
 
     rank: int
     document: str
@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Column:
-    """A system's first documents for a query, as a column of the query's page."""
+    """A system's first documents on a query's page."""
 
     system: System
     value: float
@@ -95,12 +95,12 @@ def columns_of(
     values: Sequence[float],
     aside: Mapping[str, Judgment],
 ) -> tuple[Column, ...]:
-    """Return a column for each system with the first `depth` documents of its ranking for a query.
+    """Return a column for each system: the first `depth` documents of its ranking for a query.
 
-    dataset: source of titles and texts, which are "" where unknown.
-    judged: {document: judgment} that the query's scores, `values`, count.
-    aside: {document: judgment} that the scores leave out.
-    words: the query's terms, marked in excerpts.
+    dataset: source of titles and texts; None for none.
+    judged: {document: judgment} that the scores, `values`, count.
+    aside: {document: judgment} that they leave out.
+    words: the query's terms, to be marked.
     """
     ranks_of = ranks_in(rankings)
     shown = list(dict.fromkeys(document for one in rankings for document, _ in one[:depth]))
@@ -131,8 +131,7 @@ def columns_of(
 
 
 def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[str]:
-    """Return the documents of all columns in order, each once; with `unjudged` only documents without any
-    judgment."""
+    """Return the documents of all columns in order, each once; with `unjudged` only those never judged."""
     answers = [one for column in columns for one in column.answers]
     judged = {one.document for one in answers if unjudged and (one.judgment or one.aside)}
     return list(dict.fromkeys(one.document for one in answers if one.document not in judged))
@@ -158,11 +157,8 @@ Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fields]:
-    """Return {document: ((field, value), ...)} of the collection's first 12 metadata fields; long values are
-    cut.
-
-    Empty values, and documents without any value, are left out.
-    """
+    """Return {document: ((field, value), ...)} of the first 12 metadata fields; empty values are left out,
+    long ones cut."""
     found: dict[str, Fields] = {}
     if corpus is None or not documents:
         return found
@@ -196,7 +192,7 @@ def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
 def pool_judgments(rooms: Rooms | None, collection: str, query: str, text: str) -> dict[str, Judgment]:
     """Return {document: people's judgment} for a query from the pools beside the results.
 
-    query: the query's identifier; "" for a typed query, which is found by its text.
+    query: its identifier; "" finds a typed query by its text.
     """
     of_pools = {} if rooms is None else rooms.grades_of(collection, query, text)
     return {document: Judgment(grade, "", pool) for document, (grade, pool) in of_pools.items()}

@@ -12,49 +12,21 @@ from weir.cli.options import NAME, PATH, Given, options
 from weir.cli.terminal import say
 from weir.errors import BadValue, require
 
-PORT = 4747
-
 
 @click.command("open")
 @click.argument("folder", type=PATH, default=Path("results"))
 @click.argument("runs", type=PATH, nargs=-1)
 @options("weir.api.benchmark.benchmark", "measures", measures={"help": "Of RUNS: a measure; repeatable."})
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Listen here; another than loopback needs --token."
+@click.option("--port", type=click.IntRange(0, 65535), help="Listen here.  [default: 4747, or any free one]")
+@options(
+    "weir.plugins.app.serving.serve",
+    "host token judges collection suggestions read_only browser",
+    "serving",
+    judges={"flags": "--judge", "type": NAME, "metavar": "NAME"},
+    suggestions={"flags": "--suggest", "type": NAME, "metavar": "LABELS"},
+    browser={"flags": "--no-browser", "flag_value": False, "help": "Print the address alone."},
 )
-@click.option(
-    "--port", type=click.IntRange(0, 65535), help=f"Listen here.  [default: {PORT}, or any free one]"
-)
-@click.option(
-    "--token", default="", help="What opens the pages, 16 characters at least.  [default: drawn anew]"
-)
-@click.option(
-    "--judge",
-    "judges",
-    type=NAME,
-    multiple=True,
-    metavar="NAME",
-    help="Who judges; repeatable, each with an address.  [default: me]",
-)
-@click.option("--collection", type=NAME,
-              help="The collection with the texts of a pool.  [default: those on its sheet]")  # fmt: skip
-@click.option("--suggest", "suggestions", type=NAME, metavar="LABELS",
-              help="A model's labels to offer to judges, kept apart.  [default: none]")  # fmt: skip
-@click.option("--read-only", is_flag=True, help="Take no judgments.")
-@click.option("--no-browser", is_flag=True, help="Print the address alone.")
-def command(
-    folder: Path,
-    runs: tuple[Path, ...],
-    given: Given,
-    host: str,
-    port: int | None,
-    token: str,
-    judges: tuple[str, ...],
-    collection: str | None,
-    suggestions: str | None,
-    read_only: bool,
-    no_browser: bool,
-) -> None:
+def command(folder: Path, runs: tuple[Path, ...], given: Given, port: int | None, serving: Given) -> None:
     """Show results on a page.
 
     FOLDER: a results folder of weir run. The browser shows the systems, the queries, and the documents that
@@ -80,18 +52,9 @@ def command(
         )
     from weir.plugins.app.serving import serve
 
-    serve(
-        folder,
-        host,
-        (PORT, 0) if port is None else (port,),
-        token,
-        judges,
-        read_only,
-        not no_browser,
-        collection,
-        suggestions,
-        say,
-    )
+    if port is not None:
+        serving["ports"] = (port,)
+    serve(folder, say, **serving)
 
 
 def _results(judgments: Path, runs: tuple[Path, ...], given: Given) -> Path:

@@ -1,4 +1,4 @@
-"""The page of a document for a query: its text, grade, and rank and score in every ranking."""
+"""The page of a document for a query."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Document:
-    """The content of a document's page for a query: text, metadata, judgments, and rank in each system."""
+    """The page of a document for a query: text, metadata, judgments, and rank in each system."""
 
     collection: str
     query: str | None
@@ -102,9 +102,9 @@ class Document:
 
 
 def document(visit: Visit) -> Document:
-    """Return the content of a document's page for a query.
+    """Return a document's page for a query.
 
-    Raises UnknownName for an unknown collection, or a document that has no text, grade or rank.
+    Raises UnknownName for an unknown collection, or a document without text, grade and rank.
     """
     results = visit.folder.results()
     collection, name, query = visit.names["collection"], visit.names["document"], visit.names.get("query")
@@ -209,7 +209,7 @@ def _said(results: Results, cell: ResultCell, query: str, name: str) -> tuple[li
         return [], ""
     folder = cell.folder.parent.parent
     try:
-        traces = results.kept.get(
+        traces = results.kept.value_of(
             ("answers", cell.folder, query),
             lambda: weir.llm_trace(folder, query, cell.system, datasets=[cell.collection]),
         )

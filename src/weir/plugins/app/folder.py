@@ -28,6 +28,7 @@ from weir.experiment.results import (
     current_cells,
     finished_cells,
     largest_k,
+    missing_results,
     rankings_file,
     recorded_place,
     scored_measures,
@@ -80,7 +81,7 @@ class Results:
         without any."""
         current, outdated = current_cells(chosen_cells(finished_cells(root, unjudged=True)))
         cells, depths = largest_k(current)
-        return Results(tuple(cells), (*outdated, *depths), kept)
+        return Results(tuple(cells), (*outdated, *depths, *missing_results(root)), kept)
 
     @cached_property
     def numbers(self) -> SystemNumbers:
@@ -108,7 +109,7 @@ class Results:
 
     def scores(self, cell: ResultCell) -> Scores:
         """Return a result's scores by query."""
-        return self.kept.get(("scores", scored_by(cell)), cell.values)
+        return self.kept.value_of(("scores", scored_by(cell)), cell.values)
 
     def rankings(self, cell: ResultCell, stage: Path | None = None) -> RankingFile | WholeRun:
         """Return the rankings of a result, or the rankings in `stage`, the folder of a part of its system.
@@ -116,7 +117,7 @@ class Results:
         Raises StoreError for a file that is missing or has changed.
         """
         folder = cell.folder if stage is None else stage
-        return self.kept.get(("rankings", folder), lambda: _rankings(folder, self._order(cell.dataset)))
+        return self.kept.value_of(("rankings", folder), lambda: _rankings(folder, self._order(cell.dataset)))
 
     def _order(self, collection: str) -> Mapping[str, int]:
         first, dataset = self.of(collection)[0], self.dataset(collection)
@@ -125,16 +126,16 @@ class Results:
             names = self.scores(first).queries if first.rows else dataset.queries.ids if dataset else ()
             return {name: place for place, name in enumerate(names)}
 
-        return self.kept.get(("order", scored_by(first)), query_places)
+        return self.kept.value_of(("order", scored_by(first)), query_places)
 
     def dataset(self, collection: str) -> Dataset | None:
         """Return a dataset; None if it is not on this machine, or has changed."""
         cell = self.of(collection)[0]
         key = recorded_place(cell), cell.split, cell.judgments
-        return self.kept.get(("dataset", key), lambda: cell_collection(cell))
+        return self.kept.value_of(("dataset", key), lambda: cell_collection(cell))
 
     def query_of_text(self, collection: str, text: str) -> str:
-        """Return the first query of a collection with this text, regardless of case and blanks; "" for none."""
+        """Return the first query of a collection with this text, ignoring case and blanks; "" for none."""
         dataset = self.dataset(collection)
         if dataset is None or dataset.layout.queries is None:
             return ""
@@ -145,7 +146,7 @@ class Results:
             texts = [*zip(queries.text.tolist(), queries.ids.tolist(), strict=True)]
             return {query_key(text): name for text, name in reversed(texts)}  # of equal ones the first
 
-        return self.kept.get(("texts", recorded_place(cell)), by_text).get(query_key(text), "")
+        return self.kept.value_of(("texts", recorded_place(cell)), by_text).get(query_key(text), "")
 
     def readable(self, collection: str) -> bool:
         """Return True if a dataset's documents are on this machine."""
@@ -153,8 +154,7 @@ class Results:
         return dataset is not None and dataset.layout.documents is not None
 
     def comparison(self, collection: str, measure: str) -> tuple[Comparison | None] | None:
-        """Return (comparison of a dataset's systems,); (None,) if they cannot be compared; None while it is
-        computed."""
+        """Return (comparison of a dataset's systems,); (None,) if impossible, None while it is computed."""
         cells = [cell for cell in self.of(collection) if cell.mean(measure) is not None]
         key = measure, tuple(map(scored_by, cells))
         return self.kept.soon(("comparison", key), lambda: (_compared(cells, measure),))
@@ -163,11 +163,11 @@ class Results:
         """Return the notes on results by a measure; "" stands for results without scores."""
         key = measure, tuple(map(scored_by, self.cells))
         measures = [measure] if measure else []
-        return self.kept.get(("notes", key), lambda: tuple(map(str, cell_notes(self.cells, measures))))
+        return self.kept.value_of(("notes", key), lambda: tuple(map(str, cell_notes(self.cells, measures))))
 
     def searcher(self, cell: ResultCell) -> Searcher:
         """Return a result's system, ready to search; raises StoreError if its collection or an index is missing."""
-        return self.kept.get(("searcher", cell.folder), lambda: self._opened(cell))
+        return self.kept.value_of(("searcher", cell.folder), lambda: self._opened(cell))
 
     def _opened(self, cell: ResultCell) -> Searcher:
         dataset = self.dataset(cell.dataset)
@@ -217,7 +217,7 @@ class BuiltIndexes:
         found = stage.found(self.root / INDEXES)
         if found is None:
             raise StoreError(f"{self.root} holds no index of {part}")
-        return self.kept.get(("index", found[0]), lambda: part.open(corpus, Context(found[0])))
+        return self.kept.value_of(("index", found[0]), lambda: part.open(corpus, Context(found[0])))
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """Open the stored index of a system, since new queries have no stored rankings."""

@@ -18,8 +18,8 @@ def golden_subject(
 ) -> tuple[Subject, tuple[tuple[str, str], ...]]:
     """Return (rankings of the systems that answer all typed queries, (system, reason) of each other system).
 
-    queries: {identifier: text}. For a text of the collection's own queries the stored rankings are taken; others are
-        searched now, unless the system asks a service.
+    queries: {identifier: text}. Texts of the collection's own queries have stored rankings; others are searched now,
+        unless the system asks a service.
     """
     runs, lacking = dict[str, Run](), list[tuple[str, str]]()
     for cell in results.of(collection):
@@ -40,7 +40,7 @@ def _answered(results: Results, cell: ResultCell, text: str) -> tuple[tuple[tupl
     if known and (stored := results.rankings(cell).ranking(known)):
         return tuple(stored), ""
     depth = cell.depth
-    found, _, failure = results.kept.get(
+    found, _, failure = results.kept.value_of(
         ("typed", cell.folder, depth, text), lambda: search_typed(results, cell, text, False, depth)
     )
     return found, failure

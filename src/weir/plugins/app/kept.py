@@ -23,10 +23,8 @@ SAMPLED_ITEMS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A cache that computes each value once, and drops the least recently used beyond `bytes`.
-
-    The newest value stays even if it is larger.
-    """
+    """A cache that computes each value once, and drops the least recently used beyond `bytes`; the newest
+    stays."""
 
     bytes: int = KEPT_BYTES
     values: dict[object, Future[object]] = field(default_factory=dict)
@@ -37,7 +35,7 @@ class Kept:
     turn: Lock = field(default_factory=Lock)
     """Held while a background value is computed, so that one is computed at a time."""
 
-    def get(self, key: object, make: Callable[[], T]) -> T:
+    def value_of(self, key: object, make: Callable[[], T]) -> T:
         """Return the value of a key; the first caller computes it by `make`, others wait; an exception is
         raised for all."""
         future, fresh = self._future(key)
@@ -91,8 +89,7 @@ _ELSEWHERE = (type, ModuleType, FunctionType, BuiltinFunctionType, Kept)
 
 
 def held_bytes(value: object) -> int:
-    """Return an estimate of the bytes of a value with all objects that it refers to, by samples of large
-    containers."""
+    """Return the estimated bytes of a value and all that it refers to, by samples of large containers."""
     seen, found, left = set[int](), 0.0, [(value, 1.0)]
     while left:
         one, times = left.pop()

@@ -40,8 +40,7 @@ class Words:
 
     @staticmethod
     def of(query: str, cells: Sequence[ResultCell]) -> Words:
-        """Return the terms of a query, by the analyzer of the first system that declares one, else by
-        lucene-english."""
+        """Return a query's terms, by the first analyzer that a system declares, else lucene-english."""
         declared = (cell.ranked.declared.get("system") for cell in cells)
         named = [
             one["analyzer"]

@@ -85,7 +85,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Queries:
-    """The content of a page of the list of queries."""
+    """A page of the list of queries."""
 
     collection: str
     measure: str
@@ -158,8 +158,7 @@ class Compared:
 
     @staticmethod
     def of(results: Results, cells: Sequence[ResultCell], measure: str) -> Compared:
-        """Return the values of one or two results by query; NaN for none. Without a measure all values are
-        NaN."""
+        """Return the values of one or two results by query; NaN for none, and all NaN without a measure."""
         if not measure:
             dataset = results.dataset(cells[0].dataset)
             queries = Ids.of([]) if dataset is None else dataset.queries.ids
@@ -213,8 +212,7 @@ class Looked:
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:
-        """Return the facts of the compared queries, by the first ten documents; missing texts leave facts
-        out."""
+        """Return the facts of the compared queries by first ten documents; missing texts leave facts out."""
         queries, cells = compared.queries, compared.cells
         judged, howlers = np.full(len(queries), np.nan), dict[int, list[tuple[str, str]]]()
         dataset = results.dataset(cells[0].dataset)
@@ -276,8 +274,7 @@ def query_texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
 
 
 def queries(visit: Visit) -> Queries:
-    """Return the content of a page of the list of queries; raises UnknownName for an unknown filter, order or
-    system."""
+    """Return a page of the list of queries; raises UnknownName for an unknown filter, order or system."""
     results = visit.folder.results()
     listed = Listed.of(visit, results)
     start = int(visit.one("from")) if visit.one("from").isdecimal() else 0
@@ -307,14 +304,13 @@ class Listed:
 
     @staticmethod
     def of(visit: Visit, results: Results) -> Listed:
-        """Return the queries that pass a URL's filters, in its order; raises UnknownName for an unknown
-        choice."""
+        """Return the queries that pass a URL's filters, in its order; raises UnknownName."""
         collection = visit.names["collection"]
         cells = results.of(collection)
         measure = measure_of(visit, scored_measures(cells))
         chosen = cells_of(visit, results, cells, measure)[:2]
         key = measure, tuple(map(scored_by, chosen))
-        compared = results.kept.get(("compared", key), lambda: Compared.of(results, chosen, measure))
+        compared = results.kept.value_of(("compared", key), lambda: Compared.of(results, chosen, measure))
         looked = results.kept.soon(("looked", key), lambda: Looked.of(results, compared))
         sort, show, find = visit.one("sort", "difference"), visit.one("show"), visit.one("find")
         if sort not in SORTS:

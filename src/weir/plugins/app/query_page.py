@@ -1,4 +1,4 @@
-"""The page of a query: up to four rankings side by side, and the ranks of relevant documents."""
+"""The page of a query, with up to four rankings side by side."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Missed:
 
 @dataclass(frozen=True)
 class Query:
-    """The content of a query's page: up to four rankings side by side, judgments, and missed documents."""
+    """A query's page: up to four rankings side by side, judgments, missed documents."""
 
     collection: str
     query: str
@@ -108,10 +108,10 @@ class Query:
 
 
 def query(visit: Visit) -> Query:
-    """Return the content of a query's page: rankings of up to four systems, with judgments.
+    """Return a query's page: rankings of up to four systems, with judgments (judgments=new: people's new
+    ones, too).
 
-    The parameter judgments=new counts people's new judgments, too. Raises UnknownName for an unknown query,
-    system or measure, StoreError for damaged rankings.
+    Raises UnknownName for an unknown query, system or measure, StoreError for damaged rankings.
     """
     results = visit.folder.results()
     collection, name = visit.names["collection"], visit.names["query"]

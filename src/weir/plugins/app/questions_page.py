@@ -47,7 +47,7 @@ class Found:
 
     @staticmethod
     def of(results: ResultSet[object], file: str = "") -> Found:
-        """Return results as an answer; `file` is where a command wrote them, "" if the page computed them."""
+        """Return results as an answer; `file` is where a command wrote them, "" for the page's own."""
         return Found(file, results.kind.name, results.items, results.notes())
 
     @property
@@ -73,7 +73,7 @@ def _queries_in(value: object) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Answered:
-    """The content of the page of questions: a question with its answers, or the list of questions."""
+    """The page of questions: a question with its answers, or the list."""
 
     collection: str
     questions: tuple[Asked, ...]
@@ -118,7 +118,7 @@ class Answered:
 
 
 def questions(visit: Visit) -> Answered:
-    """Return the content of the page of questions; raises UnknownName for an unknown question."""
+    """Return the page of questions; raises UnknownName for an unknown question."""
     results = visit.folder.results()
     collection, name = visit.names["collection"], visit.names.get("question", "")
     cells, named = results.of(collection), {one.name: one for one in QUESTIONS}

@@ -129,8 +129,7 @@ class Access:
 
 
 def csrf_of(token: str) -> str:
-    """Return the CSRF value of a token, which a POST repeats in the field `csrf` or the header
-    `X-CSRF-Token`."""
+    """Return a token's CSRF value, which a POST repeats in the field `csrf` or the header `X-CSRF-Token`."""
     return hmac.new(token.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
@@ -152,7 +151,7 @@ def named(part: str) -> str:
 
 
 def address(*names: str, **asked: object) -> str:
-    """Return the URL path of a page with its query string; empty parameters are left out, lists repeated."""
+    """Return the URL path of a page with its query string; empty parameters are left out."""
     parameters = [
         (key, str(one))
         for key, value in asked.items()
@@ -185,6 +184,7 @@ def application(
 ) -> ASGIApp:
     """Return the ASGI application of a folder's pages and, unless it is read-only, of its forms.
 
+    words: names that templates know.
     ahead: compile the templates of all pages during the first request.
     """
     looks = _templates(folder.root.name)
@@ -442,10 +442,8 @@ def _same_origin(headers: Headers) -> bool:
 
 
 def hosts_of(host: str) -> frozenset[str]:
-    """Return the host names that requests may name, against DNS rebinding; "*" stands for any IP address.
-
-    host: name or address at which the server listens.
-    """
+    """Return the host names that requests to a server at `host` may name, against DNS rebinding; "*" is any
+    IP address."""
     try:
         loopback = ip_address(host).is_loopback
     except ValueError:

@@ -27,26 +27,30 @@ SOLE_JUDGE = "me"
 
 def serve(
     root: Path,
-    host: str,
-    ports: Sequence[int],
-    token: str,
-    judges: Sequence[str],
-    read_only: bool,
-    browser: bool,
-    collection: str | None,
-    suggestions: str | None,
     say: Callable[[str], None],
+    *,
+    host: str = "127.0.0.1",
+    ports: Sequence[int] = (4747, 0),
+    token: str = "",
+    judges: Sequence[str] = (),
+    collection: str | None = None,
+    suggestions: str | None = None,
+    read_only: bool = False,
+    browser: bool = True,
 ) -> None:
     """Serve a folder until interrupted, after passing each judge's URL to `say`.
 
-    ports: the first free one is taken; 0 is any.
-    token: the owner's token, of 16 characters or more; "" draws one.
+    host: listen here. Another than loopback needs `token`.
+    ports: the first free one is taken. 0 is any.
+    token: what opens the pages, 16 characters at least. By default it is drawn anew.
+    judges: who judges, each with an address. By default me.
+    collection: the collection with the texts of a pool. By default they are those on its sheet.
+    suggestions: labels of a model to offer to judges, kept apart.
     read_only: take no judgments.
-    collection: source of a pool's texts; None takes the texts on its sheet.
-    suggestions: file of a model's labels to suggest.
+    browser: open the pages in a browser.
 
-    Raises BadValue for an unavailable host or port, a short token, and no token for a host that other
-    machines reach.
+    Raises BadValue for an unavailable host or port, a short token, and none for a host that other machines
+    reach.
     """
     hosts = hosts_of(host)
     if token and len(token) < TOKEN_CHARACTERS:

@@ -61,7 +61,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Start:
-    """The content of the first page: means by a measure, open pools and the newest results."""
+    """The first page: means by a measure, open pools, newest results."""
 
     measure: str
     measures: tuple[str, ...]
@@ -79,7 +79,7 @@ class Start:
 
 
 def start(visit: Visit) -> Start:
-    """Return the content of the first page; raises UnknownName for an unknown measure."""
+    """Return the first page; raises UnknownName for an unknown measure."""
     results = visit.folder.results()
     measure = measure_of(visit, results.measures)
     numbers = results.numbers

@@ -29,7 +29,7 @@ NO_SEARCH = "It is rankings in a file, which answer the queries of that file alo
 
 @dataclass(frozen=True)
 class Trial:
-    """The content of the page of a typed query: the rankings of some systems."""
+    """The page of a typed query: the rankings of some systems."""
 
     collection: str
     collections: tuple[str, ...]
@@ -107,10 +107,8 @@ def _trial(visit: Visit, query: str, paid: bool) -> Trial:
 def search_typed(
     results: Results, cell: ResultCell, query: str, paid: bool, depth: int = DEPTH
 ) -> tuple[tuple[tuple[str, float], ...], float | None, str]:
-    """Search a typed query: return ((document, score) of a system's first documents, milliseconds or None,
-    reason).
-
-    The reason says why there is no ranking; "" if there is one.
+    """Return ((document, score) of a system's first documents, milliseconds or None, reason of no ranking or
+    "").
 
     paid: also search systems that ask a service.
     """

@@ -41,7 +41,9 @@ def why(visit: Visit) -> WhyTwo:
         raise BadValue(f"{collection} has one system; two are compared")
     first, second = chosen
     key = measure, scored_by(first), scored_by(second)
-    explained = results.kept.get(("why", key), lambda: explain_cells(first.folder, second.folder, measure))
+    explained = results.kept.value_of(
+        ("why", key), lambda: explain_cells(first.folder, second.folder, measure)
+    )
     one, other = (System.of(results.numbers, cell.label) for cell in chosen)
     return WhyTwo(collection, one, other, explained)
 

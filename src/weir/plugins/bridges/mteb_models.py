@@ -87,7 +87,7 @@ def from_mteb(
     name: str | None = None,
     version: str | None = None,
 ) -> Any:  # noqa: ANN401  a Retriever or a Reranker, as the model is
-    """Return a model of MTEB as a system; a cross-encoder as a re-ranker, for the right side of >>.
+    """Return a model of MTEB as a system, a cross-encoder as a re-ranker for the right side of >>.
 
     model: an object of MTEB's encoder, cross-encoder or search protocol, such as `mteb.get_model(...)`.
     task: a task of MTEB, its metadata or name, by which models choose prompts, None for plain retrieval.

@@ -118,7 +118,7 @@ class ObjectStore:
                 self.delete(clock)
         return float((now - then).total_seconds())
 
-    def names(self, folder: str) -> list[str]:
+    def names_in(self, folder: str) -> list[str]:
         with self._reached():
             try:
                 paths = self.files.ls(f"{self.root}/{folder}", detail=False)

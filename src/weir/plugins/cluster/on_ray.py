@@ -217,7 +217,7 @@ def _cells(grid: Grid) -> list[Cell]:
 
 
 def complete_cell(grid: Grid, number: int, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-    """Make a cell's result in a worker; return "" or the failure as one line."""
+    """Make the result of the grid's cell `number` in a worker; return "" or the failure as one line."""
     return _logged(grid, number, software, actor, lambda cell: cell.complete(measures_of(grid.measures)))
 
 

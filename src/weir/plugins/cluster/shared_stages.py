@@ -115,7 +115,7 @@ class SharedStages:
         if data is not None:
             record = _sound(data)
             yield exact, data, record if record is not None and stage.is_of(record) else None
-        for name in self.store.names(place):
+        for name in self.store.names_in(place):
             if f"-{stage.key}" in name and name != exact:
                 data = self.store.read(f"{place}/{name}/{RECORD}")
                 record = None if data is None else _sound(data)

@@ -189,11 +189,11 @@ _USUAL = 3  # values that a reading explains before it is taken for the tool's o
 
 
 def causes(different: Sequence[tuple[Case, str, ToolValue]]) -> list[str]:
-    """Return, for each wrong value, the name of a deviation that gives this value; UNEXPLAINED if none does.
+    """Return, for each wrong value, the name of a deviation that gives it; UNEXPLAINED if none does.
 
     different: (case, measure, the tool's value).
 
-    The deviation that explains most values is taken first; pairs and last resorts come last.
+    The deviation that explains most values goes first; pairs and last resorts go last.
     """
     pairs = [(Question(case, measure), value) for case, measure, value in different]
     reasons = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from weir.cli.options import FOLDER, OUTPUT, PATH
+from weir.cli.options import FOLDER, OUTPUT, PATH, Given, options
 from weir.cli.terminal import say
 from weir.core.rounding import count, score
 from weir.core.tables import columns
@@ -23,9 +23,8 @@ from weir.plugins.conform.vectors import files, vectors
 
 @click.command("conform")
 @click.argument("tool", required=False)
-@click.option("--python", type=PATH, help="The Python of the environment that has the tool.")
-@click.option("--checkout", type=click.Path(path_type=Path, exists=True, file_okay=False),
-              help="The folder of a tool that is no package: birco.")  # fmt: skip
+@options("weir.plugins.conform.tools.ask", "python checkout", "place", python={"type": PATH},
+         checkout={"type": click.Path(path_type=Path, exists=True, file_okay=False)})  # fmt: skip
 @click.option("--answers", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Grade answers that any tool wrote, instead of asking one.")  # fmt: skip
 @click.option("--group", "groups", multiple=True, help="Only this group of vectors; repeatable.")
@@ -35,8 +34,7 @@ from weir.plugins.conform.vectors import files, vectors
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per question, at full precision.")
 def command(
     tool: str | None,
-    python: Path | None,
-    checkout: Path | None,
+    place: Given,
     answers: Path | None,
     groups: tuple[str, ...],
     export: Path | None,
@@ -50,7 +48,7 @@ def command(
     is explained by the convention that gives it. The exit code is 0 when no value differs, 1 when one
     differs, 2 when the tool could not be asked. Format of vectors and answers: docs/conformance.md.
     """
-    if answers is not None and (tool, python, checkout) != (None, None, None):
+    if answers is not None and (tool is not None or place):
         raise BadValue("--answers grades a file; name a tool or --python without it")
     if export is not None:
         for name, text in files().items():
@@ -58,7 +56,7 @@ def command(
         say(f"{export}: {len(files())} files")
         return 0
     chosen = vectors(groups)
-    replies = ask(tool or "weir", chosen, python, checkout) if answers is None else read_answers(answers)
+    replies = ask(tool or "weir", chosen, **place) if answers is None else read_answers(answers)
     if save is not None:
         write_text(save, answers_text(replies, chosen))
     graded = grade(replies, chosen)

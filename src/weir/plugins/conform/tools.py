@@ -81,8 +81,8 @@ def ask(
 
     A process that dies is started again after the vector that killed it.
 
-    python: the interpreter of the tool; None for this one.
-    checkout: the folder of a tool that is not a package.
+    python: the Python of the environment that has the tool.
+    checkout: the folder of a tool that is no package: birco.
 
     Raises UnknownName for a tool without an adapter, BadValue if it is not installed or silent.
     """

@@ -48,7 +48,7 @@ class Faiss:
             return int(inner.hnsw.efSearch), int(inner.ntotal)
         return (int(inner.nprobe), int(inner.nlist)) if isinstance(inner, faiss.IndexIVF) else (0, 0)
 
-    def filters(self) -> bool:
+    def can_filter(self) -> bool:
         inner, faiss = self._inner()
         return isinstance(
             inner, (faiss.IndexHNSW, faiss.IndexIVF, faiss.IndexFlat, faiss.IndexScalarQuantizer)

@@ -426,12 +426,12 @@ class Words:
     def of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return the words of each text: (ptr int64[texts + 1], distinct words, weights, numbers of the
-        distinct words).
+        """Return each text's words: (ptr int64[texts + 1], distinct words, weights, numbers of the distinct
+        words).
 
         A word occurs once in a text, with the largest weight of its first pieces.
 
-        ptr, token, weight: token i of text t lies in ptr[t]:ptr[t + 1], with a weight each.
+        ptr, token, weight: tokens of text t are ptr[t]:ptr[t + 1].
         """
         use = ~self.special[token]
         text = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[use]

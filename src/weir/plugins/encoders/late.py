@@ -247,7 +247,7 @@ class LateEncoder:
         engine = build(recipe.checkpoint, declared, head)
         query, document = _part(recipe, "query", engine), _part(recipe, "document", engine)
         budget = self.batch_tokens or BATCH_TOKENS[place.kind]
-        return LoadedLate(self, recipe, place, query, document, head, budget)
+        return LoadedLate(self, place, query, document, head, budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,8 +267,7 @@ class TokenEncoder:
     attended: bool = True
 
     def tokens(self, texts: Sequence[Text]) -> Tokens:
-        """Return the token numbers of texts, with the encoder's marker, if it has one, inserted after each
-        first token."""
+        """Return the token numbers of texts, with the encoder's marker, if any, after each first token."""
         tokens = self.tokenizer(texts)
         if self.marker is None:
             return tokens
@@ -297,7 +296,6 @@ class LoadedLate:
     """A late-interaction encoder loaded on a device."""
 
     encoder: LateEncoder
-    recipe: LateRecipe
     place: ComputePlace
     query: TokenEncoder
     document: TokenEncoder
@@ -330,8 +328,7 @@ class LoadedLate:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
-        """Yield the token vectors of texts, in order, some thousand texts at a time; numbers that are not
-        finite stay.
+        """Yield the token vectors of texts, in order, some thousand texts at a time, with NaN if it occurs.
 
         Raises BadValue, while read, for a text that does not fit into memory.
         """

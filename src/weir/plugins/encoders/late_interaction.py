@@ -254,7 +254,7 @@ class _Tokens:
     def scores_all(self, k: int) -> bool:
         return not self._limit(k)
 
-    def loss(self, query: Callable[[], Ragged], k: int) -> Loss | None:
+    def search_loss(self, query: Callable[[], Ragged], k: int) -> Loss | None:
         if self.small is None and not self._limit(k):
             return None
         if self.full is None:

@@ -160,7 +160,7 @@ class _Terms:
     def scores_all(self, k: int) -> bool:
         return False  # documents without a common term are not found
 
-    def loss(self, query: Callable[[], Ragged], k: int) -> None:
+    def search_loss(self, query: Callable[[], Ragged], k: int) -> None:
         return None
 
 

@@ -62,8 +62,8 @@ def search_tokens(
     progress: Progress | None = None,
     first_pass: bool = True,
 ) -> Found:
-    """Return the k best documents of each query by exact MaxSim, best first; a document without tokens is
-    never found.
+    """Return the k best documents of each query by exact MaxSim, best first; documents without tokens are
+    left out.
 
     tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
     first_pass: skip documents by bounds from int8 vectors, which never changes the result.
@@ -95,8 +95,8 @@ def search_tokens(
 
 
 def search_chosen(rows: TokenRows, query: Ragged, chosen: list[Int64], k: int, tie_rank: Int32) -> Found:
-    """Return the k best of the documents chosen for each query, best first; a document without tokens is
-    never found.
+    """Return the k best of the documents chosen for each query, best first; documents without tokens are left
+    out.
 
     chosen: document numbers of each query, ascending.
     tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
@@ -299,8 +299,8 @@ def listed(clusters: Centroids) -> CentroidLists:
 def near(clusters: Centroids, lists: CentroidLists, query: Ragged, probes: int, count: int) -> list[Int64]:
     """Return up to `count` candidates of each query: document numbers, int64, ascending.
 
-    Candidates have a token in one of the `probes` centroids nearest to a query token; of more than `count`,
-    the best by MaxSim over centroids remain.
+    They have a token in one of the `probes` centroids nearest to a query token, and the best MaxSim over
+    centroids.
     """
     candidates = []
     probes = min(probes, len(clusters.centroids))

@@ -234,8 +234,8 @@ class Prompts:
 
     @staticmethod
     def of(inner: Any, limit: int, end: int) -> Prompts:  # noqa: ANN401 - a tokenizers.Tokenizer
-        """Return the converter of a tokenizer, which then cuts nothing itself; `end` is the token after each
-        text."""
+        """Return a tokenizer's converter; `end` is the token after each text. The tokenizer then cuts nothing
+        itself."""
         inner.no_truncation()
         return Prompts(inner, limit, [*inner.encode(TAIL, add_special_tokens=False).ids, end])
 

@@ -54,9 +54,9 @@ Attend: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
-    """Return the attention function of a batch on a CPU, from packed queries, keys and values to contexts.
+    """Return a batch's attention function on a CPU, from packed queries, keys and values to contexts.
 
-    bias: [heads, longest, longest], added to the scores; a text uses its first rows and columns.
+    bias: [heads, longest, longest], added to the scores; a text takes its first rows and columns.
     """
     torch = require("torch", extra="torch")
     bounds, runs, first = batch.ptr.tolist(), list[tuple[int, int, int, Tensor | None]](), 0
@@ -89,11 +89,10 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
 
 
 def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool, device: Any) -> Attend:  # noqa: ANN401 - a torch.device
-    """Return the attention function of a batch on a GPU, by torch's variable-length kernel or on padded
-    texts.
+    """Return a batch's attention function on a GPU, by torch's variable-length kernel or on padded texts.
 
     bias: [heads, longest, longest], added to the scores.
-    varlen: True if the kernel may be used (half precision); it is not with a bias or hidden tokens.
+    varlen: the kernel may be used (half precision); a bias or hidden tokens exclude it.
     """
     torch = require("torch", extra="torch")
     longest = int(batch.lengths.max(initial=1))

@@ -23,6 +23,8 @@ from weir.files.parsers import parse_slowly
 
 TRIMMED = "\0blanks"
 """The mark of a record of which a text lost blanks around it."""
+KEYED = "\0names"
+"""The mark of an object whose names are data, such as identifiers."""
 
 
 class Cells(dict[str, Any]):
@@ -36,25 +38,25 @@ class Cells(dict[str, Any]):
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401  JSON's values
-        """Return a field's value, else `default`, and mark the field as used."""
+        """Return a field's value, else `default`; mark the field as used."""
         self.take(name)
         return super().get(name, default)
 
     def text(self, name: str) -> str:
-        """Return a field's text without outer blanks, and mark it as used; "" without a value, for lists and
+        """Return a field's text without outer blanks, marked as used; "" without a value, for lists and
         objects."""
         if text := plain_text(value := super().get(name)):
             self.take(name, *([TRIMMED] if isinstance(value, str) and value != text else []))
         return text
 
     def number(self, name: str) -> float | None:
-        """Return a field's number, and mark it as used; None without a number."""
+        """Return a field's number, marked as used; None without a number."""
         if (value := number(super().get(name))) is not None:
             self.take(name)
         return value
 
     def opened(self, name: str) -> Any:  # noqa: ANN401  JSON's values
-        """Return a field's value, and mark it as used; text that spells a list or object is parsed.
+        """Return a field's value, marked as used; text that spells a list or object is parsed.
 
         Raises ValueError for a malformed or abridged list.
         """
@@ -83,8 +85,7 @@ class Cells(dict[str, Any]):
     def rest(self, apart: Iterable[str] = ()) -> dict[str, Any]:
         """Return {name: value} of the unused fields, as metadata, and mark them as used.
 
-        Left out, and still unused: empty values, vectors, bytes, and lists and objects in fields with a fixed
-        meaning.
+        Empty values, vectors, bytes, and nested values of fields with a fixed meaning stay unused.
 
         apart: fields to leave unused.
         """
@@ -99,6 +100,7 @@ class Cells(dict[str, Any]):
             if not (name in _MEANT and isinstance(value, (list, dict)))
         }
         self.take(*left)
+        take_whole(left)
         return left
 
     @property
@@ -106,20 +108,21 @@ class Cells(dict[str, Any]):
         return getattr(self, "taken", set())
 
     def left(self, path: str = "") -> Iterator[str]:
-        """Yield the dotted path of each unused field that has a value, also within partly used objects and
-        lists of objects.
+        """Yield the dotted path of each unused field with a value, also within objects, of which one without a used
+        field has its own path alone; * stands for names that are data.
 
         path: prefix of each path.
         """
-        for name, value in self.items():
+        for field, value in self.items():
+            name = "*" if KEYED in self._taken and field in self._taken else field
             whole = f"{path}.{name}" if path else str(name)
-            if name not in self._taken:
+            if field not in self._taken:
                 if has_value(value):
                     yield whole
                 continue
             for inner in value if isinstance(value, list) else [value]:
-                if isinstance(inner, Cells) and inner._taken:
-                    yield from inner.left(whole)
+                if isinstance(inner, Cells):
+                    yield from inner.left(whole) if inner._taken or not inner else [whole]
 
 
 class RepeatedNameError(Exception):
@@ -162,6 +165,12 @@ def left_out(records: Iterable[Cells]) -> Counter[str]:
 def trimmed(records: Iterable[Cells]) -> int:
     """Return the number of records with a text of which outer blanks were removed."""
     return len({id(one.taken) for one in records if TRIMMED in one._taken})
+
+
+def take_whole(value: object) -> None:
+    """Mark all fields of all records in a value as used."""
+    for one in each_record(value):
+        one.take(*one)
 
 
 def each_record(value: object) -> Iterator[Cells]:
@@ -239,8 +248,7 @@ def is_rounded(value: object) -> bool:
 def refuse_no_identifier(column: str, value: object) -> None:
     """Raise ValueError for a value that cannot be an identifier.
 
-    These are a list, object, Boolean, bytes, an error of a spreadsheet such as #N/A, and a float that may
-    lack digits.
+    Refused are lists, objects, Booleans, bytes, a spreadsheet's #N/A, and floats that may lack digits.
 
     column: name for the message.
     """
@@ -295,8 +303,7 @@ def grade_value(value: object, words: Mapping[str, float] = BINARY_WORDS) -> obj
 
 
 def grade_word(value: object) -> str:
-    """Return a value as words in lower case, with single blanks in place of hyphens, underscores and white
-    space."""
+    """Return a value's words in lower case, separated by single blanks instead of hyphens and underscores."""
     return " ".join(plain_text(value).casefold().replace("_", " ").replace("-", " ").split())
 
 

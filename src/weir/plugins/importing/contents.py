@@ -119,11 +119,10 @@ def check_roles(roles: Iterable[str]) -> None:
 
 
 def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return {role: column} for the roles clicks, impressions and clicked; the user's choice goes first.
+    """Return {role: column} for clicks, impressions and clicked; raises BadValue if several columns fit a
+    role.
 
-    chosen: {role: column}, the user's choice.
-
-    Raises BadValue if several columns could have one role.
+    chosen: the user's {role: column}, which goes first.
     """
     listed, click_names = list(columns), field_names().clicks
     roles = {role: column for role, column in chosen.items() if role in click_names and column in listed}
@@ -148,10 +147,7 @@ ValueKind: TypeAlias = Literal["", "list", "grade", "text", "name"]
 
 def kind_of_values(values: Iterable[object]) -> ValueKind:
     """Return the kind of a column's values: "list" (if any is a list), "grade", "text", "name", or "" without
-    values.
-
-    Grades are few different numbers, fractions, and words such as yes.
-    """
+    values."""
     given = [
         value
         for value in values
@@ -204,7 +200,7 @@ def roles_of(
 
     chosen: the user's {role: column}, which goes first; absent columns are ignored.
 
-    Raises BadValue if several columns could have one role.
+    Raises BadValue if several columns fit a role.
     """
     listed = list(columns)
     roles = {role: column for role, column in chosen.items() if column in listed}
@@ -287,8 +283,7 @@ def _role_of_id(
 
 
 def numbers_rows(column: str, query: str, rows: Sequence[TableRow]) -> bool:
-    """Return True if a column only numbers the rows: it repeats no value, and differs between rows of one
-    query.
+    """Return True if a column only numbers rows: without repeats, and different within a query.
 
     query: the column with the text of queries.
     """
@@ -320,7 +315,7 @@ def _by_evidence(role: str, candidates: list[str], kinds: Mapping[str, ValueKind
 
 
 def part_columns(rows: Sequence[TableRow], part: Part, used: Collection[str]) -> list[str]:
-    """Return the unused columns whose names say that rows belong to different systems or collections.
+    """Return the unused columns that tell rows of several systems or collections apart, by their names.
 
     part: the kind of column, such as "collection".
     """
@@ -373,7 +368,7 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
     """Return (column of identifiers or "", further candidates, whose values repeat).
 
     roles: roles whose usual names may be identifiers, too.
-    role: the role that the user may have given to a column.
+    role: the role that the user may have given.
 
     Raises BadValue if several columns are possible.
     """
@@ -396,10 +391,7 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
 
 
 def text_column(contents: Contents, used: str) -> str:
-    """Return the column of texts; "" for none. Raises BadValue for several.
-
-    used: the column of identifiers.
-    """
+    """Return the column of texts besides `used`, the identifiers; "" for none. Raises BadValue for several."""
     if "text" in contents.roles:
         return contents.roles["text"]
     found = of_role([name for name in contents.columns if name != used], "text")
@@ -561,9 +553,9 @@ def _read_records(path: Path, text: str, separator: str, quoted: bool) -> list[t
 
 
 def _records(path: Path, text: str, separator: str) -> tuple[list[tuple[int, list[str]]], bool]:
-    """Return (records of a table with their line numbers, True if quotation marks are plain characters).
+    """Return (records of a table with line numbers, True if quotation marks are plain characters).
 
-    Comment lines before the first row are left out, unless they have as many cells as the rows.
+    Comment lines before the first row are left out, unless they are as wide as the rows.
     """
     literal = separator == "\t" and '"' not in text.partition("\n")[0]
     records = _read_records(path, text, separator, not literal)
@@ -850,8 +842,8 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
 def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Return the rows of a table in a JSON form of pandas (split, tight, columns, list); None for other JSON.
 
-    An index other than row numbers becomes the column "index". Raises FormatError for a repeated column, and
-    for a row of another length in the forms split and tight.
+    An index other than row numbers becomes a column. Raises FormatError for a repeated column or a row of
+    another length.
     """
     names, cells, index = (value.get(name) for name in ("columns", "data", "index"))
     if isinstance(names, list) and isinstance(cells, list) and value.keys() <= _SPLIT:

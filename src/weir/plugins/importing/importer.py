@@ -409,8 +409,8 @@ def _refuse_missing_shards(paths: Iterable[Path]) -> None:
 def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatched) -> ImportReport:
     """Import a request's files into a folder, in place of an older import; return the report.
 
-    Raises BadValue or FormatError if no file can be read (with strict choices, if one cannot) or a question
-    is left open, StoreError if the folder cannot be written.
+    Raises BadValue or FormatError if no file can be read (strict: if one cannot) or a question is open,
+    StoreError.
     """
     if not request.files:
         raise BadValue("no file to import; expected at least one")
@@ -477,8 +477,8 @@ def write_collection(
 
     names: all given files in order; each is in `files` or in `errors`.
 
-    Raises BadValue if nothing is left to write, a question is left open, or a file has no texts or loses more
-    than a tenth of its rows; StoreError if files cannot be written.
+    Raises BadValue for nothing to write, an open question, or a file without texts or with a tenth of its
+    rows lost; StoreError if files cannot be written.
     """
     collection = merge_files(files, spill, request.choices)
     for file in files:

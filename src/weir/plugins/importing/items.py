@@ -13,6 +13,7 @@ from weir.errors import BadValue, UnknownName
 from weir.files.column_names import field_names, fold, of_role, usual
 from weir.files.formats import MISSING
 from weir.plugins.importing.cells import (
+    KEYED,
     Cells,
     grade_word,
     has_value,
@@ -165,10 +166,26 @@ def table_at(value: object, *path: str) -> dict[str, Any]:
     return table if isinstance(table, dict) else {}
 
 
+def members_at(value: object, *path: str) -> list[tuple[str, Any]]:
+    """Return the (name, value) pairs of the object at a path of names, which are data, marked as used; [] if there is
+    none."""
+    table = table_at(value, *path)
+    if isinstance(table, Cells):
+        table.take(KEYED, *table)
+    return list(table.items())
+
+
 def objects(value: object, *path: str) -> list[dict[str, Any]]:
-    """Return the objects in the list at a path of names; other members are left out; [] without a list."""
-    members = value_at(value, *path)
-    return [one for one in members if isinstance(one, dict)] if isinstance(members, list) else []
+    """Return the objects in the list at a path of names; [] without a list. One with other members too is not marked as
+    used."""
+    parent = value_at(value, *path[:-1])
+    members = dict.get(parent, path[-1]) if isinstance(parent, dict) else None
+    if not isinstance(members, list):
+        return []
+    found = [one for one in members if isinstance(one, dict)]
+    if isinstance(parent, Cells) and len(found) == len(members):
+        parent.take(path[-1])
+    return found
 
 
 def text_of(fields: Mapping[str, Any], *names: str) -> str:
@@ -177,14 +194,28 @@ def text_of(fields: Mapping[str, Any], *names: str) -> str:
     return next((text for name in names if (text := read(name))), "")
 
 
+def id_of(fields: Mapping[str, Any], name: str) -> str:
+    """Return the identifier in a field; "" without one."""
+    if not isinstance(fields, Cells):
+        return identifier(fields.get(name))
+    if found := identifier(dict.get(fields, name)):
+        fields.take(name)
+    return found
+
+
+def number_of(fields: Mapping[str, Any], name: str) -> float | None:
+    """Return the number in a field; None without one."""
+    return fields.number(name) if isinstance(fields, Cells) else number(fields.get(name))
+
+
 def id_key(value: object) -> ItemKey:
     """Return the key with a value as identifier; empty for None, NaN, Booleans, lists and objects."""
     return ItemKey("" if isinstance(value, bool) else identifier(value))
 
 
-def text_key(value: object) -> ItemKey:
-    """Return the key with a value as text; empty if it has no text."""
-    return ItemKey(text=plain_text(value))
+def text_key(fields: Mapping[str, Any], *names: str) -> ItemKey:
+    """Return the key of the text of the first of these fields that has one; an empty key without text."""
+    return ItemKey(text=text_of(fields, *names))
 
 
 def read_whole(row: TableRow, read: Callable[[TableRow], Iterator[Item]]) -> list[Item]:
@@ -205,8 +236,7 @@ def query_items(
     scores: Sequence[float | None] = (),
     run: str = "",
 ) -> Iterator[Item]:
-    """Yield a query, the documents with texts, its judgments and its ranking; for an empty key only a
-    refusal.
+    """Yield a query, its documents with texts, judgments and ranking; only a refusal for an empty key.
 
     missing: reason of the refusal.
     grades: (document, grade) pairs.
@@ -297,10 +327,7 @@ def failure_of(fields: Mapping[str, Any]) -> str:
 
 def names_document(one: object) -> bool:
     """Return True if a list's member may be a document: an identifier, [identifier, number], or a fitting
-    object.
-
-    No field is marked as used.
-    """
+    object."""
     try:
         return (
             member_of(Cells(one) if isinstance(one, Cells) else one, {}) is not None
@@ -315,7 +342,8 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
 
     roles: the user's {role: field}.
 
-    Of two possible fields, the one with blanks is the text. Raises BadValue if fields are ambiguous.
+    If two fields could be identifier or text, the field with blanks is the text. Raises BadValue if fields
+    are ambiguous.
     """
     if isinstance(one, list):
         pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain_text(one[0])
@@ -361,12 +389,11 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
 
 
 def places_of(listed: Sequence[object], members: Sequence[Member]) -> tuple[list[int], tuple[float, ...]]:
-    """Return (positions of the members in the order of their ranks, the ranks); (as listed, ()) without
-    ranks.
+    """Return (positions of the members by rank, the ranks); (as listed, ()) without ranks.
 
     A field is a rank if all members have it, and it is called rank or counts from 0 or 1.
 
-    listed: the members as the file has them; their rank is marked as used.
+    listed: the members as in the file; their rank is marked as used.
     """
     count, found = len(members), [member.rank for member in members if member.rank is not None]
     ranks = [rank for _, rank in found]

@@ -77,9 +77,8 @@ class MatchCounts:
 
 
 class Matcher:
-    """A search for documents that contain words, ignoring case.
-
-    It compares characters of title and text, with white space as one blank, or whole tokens of the text.
+    """A search for documents that contain words, ignoring case, as characters of title and text or tokens of
+    the text.
 
     documents: {identifier: (title, text)}.
     how: "all" or "any" of several words; "" refuses several.
@@ -185,10 +184,8 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return self._database.execute("select 1 from documents limit 1").fetchone() is not None
 
     def add(self, name: str, document: Document) -> Literal["new", "same", "other"]:
-        """Add a document and return "new", or leave it out if its identifier exists.
-
-        It then returns "same" for an equal text, "other" for another text.
-        """
+        """Add a document and return "new"; if its identifier exists, only return "same" or "other" for the
+        text."""
         text = _bytes(document.key.text)
         metadata = json.dumps(document.metadata, default=str).encode() if document.metadata else b""
         row = (_bytes(name), _bytes(document.title), text, metadata, hash(document.key.text))
@@ -200,8 +197,7 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return "same" if self._one("text", name) == (text,) else "other"
 
     def unlike(self, name: str, document: Document) -> list[str]:
-        """Return the fields (title, metadata) in which a document differs from the stored document of this
-        name."""
+        """Return the fields, title and metadata, in which a document differs from the stored one."""
         title, metadata = self._one("title, metadata", name) or (b"", b"")
         kept = {"title": _text(title), **(json.loads(metadata) if metadata else {})}
         given = {"title": document.title, **json.loads(json.dumps(document.metadata, default=str))}
@@ -315,8 +311,7 @@ class Identifiers:
     def of(self, key: ItemKey) -> str:
         """Return a key's identifier: its own, else the known one of its text, else one made from the text.
 
-        Raises ValueError for an empty key, a text with several identifiers, and an identifier of more than
-        IDENTIFIER_BYTES bytes.
+        Raises ValueError for an empty key, a text with several identifiers, and one above IDENTIFIER_BYTES.
         """
         if key == ItemKey():
             raise ValueError(f"no {self._what}")
@@ -356,8 +351,10 @@ class Identifiers:
 
 
 def made_id(text: str, what: str) -> str:
-    """Return an identifier made from a text: "text-", or the first words of a query, and 12 hex digits of a
-    hash."""
+    """Return an identifier made from a text: a query's first words, or "text", and 12 hex digits of a hash.
+
+    what: "query" or "document".
+    """
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     words = re.findall(r"[a-z0-9]+", text.casefold()) if what == "query" else []
     slug = "-".join(words)[:32].rstrip("-") or ("q" if what == "query" else "text")
@@ -458,8 +455,7 @@ REASONS_SHOWN = 3
 
 
 def reasons(refused: Iterable[tuple[str, str]]) -> str:
-    """Return up to three different reasons, each with its first place, and the number of further ones, as
-    text.
+    """Return up to three different reasons with their first places, and the number of others, as text.
 
     Reasons that differ only in values and numbers count as one.
     """
@@ -494,7 +490,10 @@ class Merged:
 
 
 def keep_document(item: Document, name: str, counts: FileCounts, spill: DocumentSpill) -> None:
-    """Add a document to the temporary database, and count it as new, repeated or, with another text, refused."""
+    """Add a document under the identifier `name` to the database, and count it as new, repeated or refused.
+
+    It is refused if the identifier has another text there.
+    """
     outcome = spill.add(name, item)
     if outcome == "other":
         counts.count_refused(

@@ -131,7 +131,7 @@ def rank_agreement(
 
     first, others: judgments or labels, as `agree` takes them.
     words: grades of labels that are no numbers, such as "partly relevant=1".
-    runs: rankings, to see whether the order of systems survives; in Python also by name.
+    runs: rankings, to see whether the order of systems survives. In Python also by name.
     measure: the measure that orders the systems.
     """
     systems = _systems(runs)
@@ -285,7 +285,7 @@ def estimate(
     measure: P@k, Success@k, RR@k, DCG@k, SDCG@k, ERR@k, RBP@k or ContextPrecision@k.
     strata: groups within which people's queries were drawn: a file of queries and strata, or a column of the
         collection.
-    weights: a file of queries and weights (1 / the probability of being drawn); in Python also a dict.
+    weights: a file of queries and weights (1 / the probability of being drawn). In Python also a dict.
     pairs: people judged a random part of each query's first documents.
     sheets: filled sheets of documents to judge, added to people's judgments.
     collection: the runs' collection, by name or path. Its rules hold, its columns may be strata, and a sheet
@@ -431,7 +431,7 @@ def relabel(
     targets: a results folder, or judgments and run files.
     measure: a measure such as nDCG@10.
     origin: the name of the new judgments.
-    collection: documents, queries and rules of run files, by name or path; of a results folder where its
+    collection: documents, queries and rules of run files, by name or path. Of a results folder where its
         collections lie now, by name.
     out: file for old and new judgments together, with their origins.
 

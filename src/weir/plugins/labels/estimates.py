@@ -162,7 +162,7 @@ def _variances_within_strata(
 def allocated(
     variances: QueryVariances, cost: Float64, more: int | None, width: float | None = None
 ) -> Int64:
-    """Return how many more queries of each stratum to judge, int64[strata]; never more than there are.
+    """Return how many more queries of each stratum to judge, int64[strata], never more than there are.
 
     cost: float64[strata], pairs to judge for a query.
     more: number of queries; None for as many as `width` takes.

@@ -31,8 +31,7 @@ VERDICTS = (*get_args(VerdictKind), NOT_KEPT)
 
 @dataclass(frozen=True)
 class ModelUse:
-    """Counts of a language model's answers in a system's results on a dataset: verdicts, tokens, dollars,
-    failures."""
+    """Counts of a language model's answers for a system and dataset: verdicts, tokens, dollars, failures."""
 
     dataset: str
     system: str
@@ -118,11 +117,11 @@ def query_traces(
 ) -> list[QueryTrace]:
     """Return a QueryTrace for each system, LLM re-ranker and query, from stored answers; no request is sent.
 
-    query: a query's identifier; None for all queries.
-    verdicts: keep only prompts whose answers have these verdicts (VERDICTS), and queries with such prompts.
+    query: a query's identifier; None for all.
+    verdicts: keep only prompts with these verdicts (VERDICTS), and their queries.
 
-    Raises UnknownName for an unknown query or verdict; BadValue if no system uses a language model, if
-    collection, settings or prompts have changed, or if the first stage's rankings are gone.
+    Raises UnknownName for an unknown query or verdict; BadValue without a language model, after changes of
+    collection, settings or prompts, or without the first stage's rankings.
     """
     for kind in verdicts:
         if kind not in VERDICTS:

@@ -53,17 +53,17 @@ def judge(
     settings: JudgeSettings | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[JudgeReport]:
-    """Label pairs of query and document by a language model, into a folder; return a report (`weir judge`).
+    """Label pairs of query and document by a language model, into a folder, and return a report (`weir judge`).
 
-    Raises ServiceError, after writing the labels so far, if the budget ends or answers are missing; BadValue
-    for settings and for a folder of other labels; the WeirErrors of reading.
+    Raises ServiceError, after writing the labels so far, if the budget ends or answers are missing, BadValue
+    for settings and for a folder of other labels, and the WeirErrors of reading.
 
     targets: a folder or sheet of `judging_pool`, a results folder, judgments and run files, or a collection.
-    out: folder of the labels; the same call continues an interrupted one.
+    out: folder of the labels. The same call continues an interrupted one.
     model: such as "http://localhost:8000/v1#name" or "openai:gpt-4o", or a ChatModel. None takes WEIR_LLM.
     prompt: name of a prompt, or path of a TOML file.
     budget, price: limits in place of WEIR_API_BUDGET and WEIR_API_PRICE.
-    collection: documents, queries and rules of run files, by name or path; of a results folder where its
+    collection: documents, queries and rules of run files, by name or path. Of a results folder where its
         collections lie now, by name.
     people: judgments of people to compare with, instead of the targets' own.
     judged: judge what people judged, to see how far the model agrees.

@@ -295,8 +295,7 @@ class HostedChat:
     def request_body(self, prompt: ChatPrompt) -> dict[str, object]:
         """Return the JSON body of a prompt's request, without the sample number.
 
-        Log-probabilities and JSON that the provider does not support are left out; an unsupported schema
-        becomes plain JSON.
+        Unsupported log-probabilities and JSON are left out; an unsupported schema becomes plain JSON.
         """
         provider = self.provider
         offered = replace(
@@ -334,8 +333,8 @@ class HostedChat:
     ) -> ChatReply:
         """Send a request body and return the answer; raises AttemptError.
 
-        If the service refuses the body's JSON schema (status 400 or 422) and answers without it, this client
-        sends no schema from then on.
+        After a refused JSON schema (status 400 or 422) that is answered without it, this client sends no
+        schema again.
         """
         shape = SHAPES[self.provider.shape]
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
@@ -569,10 +568,9 @@ class CachedChatClient:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Ask for the answers that are not stored, then return an iterator over all answers in the prompts'
-        order.
+        """Ask for the answers that are not stored, then return an iterator over all answers in order.
 
-        Equal prompts are sent once. Raises ServiceError, after all prompts were tried, if one has no answer.
+        Equal prompts are sent once. Raises ServiceError, after all were tried, if one has no answer.
         """
         keys: list[AnswerKey] = []
 
@@ -660,7 +658,7 @@ class RecordedReply:
 
 @contextmanager
 def recorded_chat(model: ChatModel) -> Iterator[RecordedChat]:
-    """Yield a client that only reads stored answers; answers that another process is storing may be missing."""
+    """Yield a client that only reads stored answers, perhaps without another process's latest."""
     with kept_answers(*answers_about(model)) as store:
         yield RecordedChat(model.load(silent=True), store)
 
@@ -689,8 +687,7 @@ class RecordedChat:
         """Return the stored answers in order, an empty reply for each missing one; records all in
         `exchanges`.
 
-        Raises UnknownAnswerError if an answer to an earlier call is missing, since these prompts depend on
-        it.
+        Raises UnknownAnswerError if an earlier call lacked an answer, on which these prompts depend.
         """
         if count and any(exchange.reply is None for exchange in self.exchanges):
             raise UnknownAnswerError

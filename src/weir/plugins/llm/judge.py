@@ -111,7 +111,7 @@ class Judge:
     def declared(self, pairs: JudgingPairs) -> str:
         """Return 16 hex digits, a hash of the pairs and of everything that decides the answers."""
         settings = {**asdict(self.settings), "concurrency": 0, "verdicts": algorithm("llm verdicts")}
-        names = [pairs.names(row) for row in range(len(pairs))]
+        names = [pairs.query_and_document(row) for row in range(len(pairs))]
         declared = {**self.chat.describe(), **self.line_entries(), "settings": settings, "pairs": names}
         return f"{answer_key(declared)[0]:016x}"
 
@@ -225,7 +225,7 @@ class _Work:
         pairs, samples = self.pairs, self.judge.settings.samples
         rows_of: dict[str, list[int]] = {}
         for row in self.rows.tolist():
-            rows_of.setdefault(pairs.names(row)[0], []).append(row)
+            rows_of.setdefault(pairs.query_and_document(row)[0], []).append(row)
         left, asked, stopped = by_lot(rows_of), list[int](), None
         grades = np.full(len(pairs), np.nan)
         while left and stopped is None and (self.decision is None or self.decision.decided is None):
@@ -248,7 +248,7 @@ class _Work:
         return stopped
 
     def answer_line(self, row: int, answer: JudgeAnswer, probe: Mapping[str, str]) -> str:
-        query, document = self.pairs.names(row)
+        query, document = self.pairs.query_and_document(row)
         facts: dict[str, object] = {"query": query, "document": document, **probe}
         facts |= {"sample": answer.sample, "grade": answer.grade, "verdict": answer.kind, "text": answer.text}
         facts |= {"answered_by": answer.model, **self.judge.line_entries(), "time": answer.time or None}
@@ -395,5 +395,7 @@ class _Work:
         ]
         if flagged:
             others = f" and {len(flagged) - 1:,} others" if len(flagged) > 1 else ""
-            warnings.append(f"possible prompt injection in document '{pairs.names(flagged[0])[1]}'{others}")
+            warnings.append(
+                f"possible prompt injection in document '{pairs.query_and_document(flagged[0])[1]}'{others}"
+            )
         return replace(report, warnings=tuple(warnings))

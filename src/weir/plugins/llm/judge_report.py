@@ -131,17 +131,17 @@ def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int
         relevant = grades >= scale.relevant_from
     rows = []
     for row in np.random.default_rng(seed).permutation(len(grades)).tolist():
-        query, doc = pairs.names(row)
+        query, doc = pairs.query_and_document(row)
         if relevant[row] and (people is None or people.get(query, {}).get(doc, 1) > 0):
             rows.append(row)
     return rows
 
 
 def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
-    """Return counts of grades that rose and fell after a probe, and whether the judge is gullible.
+    """Return how many grades rose and fell after a probe, and whether the judge is gullible.
 
     before, after: float64[n], grades of the same pairs; `after` is NaN without a grade.
-    noise: share of grades that rises when unchanged pairs are judged again.
+    noise: share of grades that rises without any change.
     """
     both = ~np.isnan(after)
     rose, fell = int(np.sum(after[both] > before[both])), int(np.sum(after[both] < before[both]))
@@ -296,7 +296,7 @@ def labels_of(pairs: JudgingPairs, grades: Float64) -> Qrels:
     """Return grades of pairs, float64[pairs], as judgments; pairs with NaN are left out."""
     labels: dict[str, dict[str, float]] = {}
     for row in np.flatnonzero(~np.isnan(grades)).tolist():
-        query, doc = pairs.names(row)
+        query, doc = pairs.query_and_document(row)
         labels.setdefault(query, {})[doc] = float(grades[row])
     return Qrels.of(labels)
 
@@ -316,7 +316,9 @@ def agreement_with_people(pairs: JudgingPairs, grades: Float64, scale: GradeScal
     if pairs.people is None:
         return None
     by_people = pairs.people.to_dict()
-    human = np.array([by_people.get(q, {}).get(d, math.nan) for q, d in map(pairs.names, range(len(pairs)))])
+    human = np.array(
+        [by_people.get(q, {}).get(d, math.nan) for q, d in map(pairs.query_and_document, range(len(pairs)))]
+    )
     both = ~np.isnan(human) & ~np.isnan(grades)
     if not both.any():
         return None

@@ -53,8 +53,7 @@ class WritingOrder:
 def drawn(scores: Tensor, orders: Sequence[WritingOrder], draws: Sequence[np.random.Generator]) -> Int64:
     """Return the next token of each row, int64[rows], for scores float32[rows, vocabulary].
 
-    Temperature 0 takes the likeliest token; otherwise one is sampled within `top_k` and `top_p` by the row's
-    generator in `draws`.
+    The likeliest at temperature 0; else sampled within `top_k` and `top_p` by the row's generator in `draws`.
     """
     torch = require("torch", extra="torch")
     tokens: Int64 = scores.argmax(-1).cpu().numpy()
@@ -251,8 +250,8 @@ def read_causal(model: str) -> Checkpoint:
 
 
 def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
-    """Return the engine, dtype and device for a causal model: transformers, fp32 on a CPU, else the weights'
-    dtype."""
+    """Return the engine for a causal model: transformers, in fp32 on a CPU, else in the weights' dtype; loads
+    nothing."""
     stored_dtype = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
     on_processor = declared_device(device).startswith("cpu")
     return declare(

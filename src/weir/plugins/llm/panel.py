@@ -258,7 +258,7 @@ class JudgingPairs:
     def __len__(self) -> int:
         return len(self.query)
 
-    def names(self, row: int) -> tuple[str, str]:
+    def query_and_document(self, row: int) -> tuple[str, str]:
         """Return the identifiers (query, document) of a row."""
         return self.queries[int(self.query[row])], self.docs[int(self.doc[row])]
 
@@ -281,12 +281,12 @@ def pairs_of_sheet(
 ) -> JudgingPairs:
     """Return the pairs without a grade on a sheet of `weir labels pool`.
 
-    collection: source of the texts; None takes the texts on the sheet.
+    collection: source of the texts. None takes the texts on the sheet.
     judged: return the pairs with a grade instead.
-    limit: number of pairs at most, the first of the sheet.
+    limit: number of pairs at most.
 
     Pairs whose document the collection lacks are left out and counted in `textless`. Raises BadValue if no
-    pair is left, the collection lacks a query, or the sheet has no text of any query or of any document.
+    pair is left, a query is unknown, or the sheet has no text of any query or document.
     """
     sheet = path / SHEET if path.is_dir() else path
     all_lines = list(open_sheet(sheet))
@@ -395,7 +395,7 @@ def _positives_of(pairs: JudgingPairs, corpus: Corpus) -> Callable[[int], str | 
         best[number] = [(people.docs[int(people.doc[r])], int(doc_at[people.doc[r]])) for r in ranked[:2]]
 
     def positive(row: int) -> str | None:
-        own = pairs.names(row)[1]
+        own = pairs.query_and_document(row)[1]
         return next((_text(corpus, at) for name, at in best[int(pairs.query[row])] if name != own), None)
 
     return positive

@@ -185,8 +185,7 @@ class PromptTemplate:
         return self.json or bool(self.schema)
 
     def filled_prompt(self, texts: Mapping[str, str], instruction: str) -> FilledPrompt:
-        """Return the prompt with `texts` in its placeholders, made safe by `fenced`; a placeholder within a
-        text stays.
+        """Return the prompt with `texts`, made safe by `fenced`, in its placeholders.
 
         texts: {placeholder: text}; "passages" must be fenced already.
         instruction: the search's instruction; "" for none.
@@ -245,8 +244,10 @@ def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, 
     """Return a prompt file's entries as a template; raises BadValue for a wrong or missing entry or
     placeholder.
 
-    A user text that shows passages gets a request for a signed last line, unless it has one or sets json,
-    schema or verbatim.
+    needed: placeholders that the user text must have.
+
+    A text with passages gets a request for a signed last line, unless it has one or sets json, schema or
+    verbatim.
     """
     without = [name for name in ("json", "schema", "verbatim") if entries.get(name)]
     if isinstance(user := entries.get("user"), str):

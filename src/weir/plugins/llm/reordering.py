@@ -54,11 +54,7 @@ class WindowShape:
         return count - self.step * -(-behind // self.step)
 
     def borders(self, count: int) -> Int64:
-        """Return the ranks after which windows end, int64, ascending: count - step, count - 2 * step and so
-        on.
-
-        Only ranks above half a step count; none if `step` is 1.
-        """
+        """Return the ranks after which windows end, int64, ascending: count - step * n, above half a step."""
         half = self.step // 2
         ends = count - self.step * np.arange(1, count // self.step + 1)
         return ends[(ends > half) & (half > 0)][::-1]
@@ -267,8 +263,8 @@ def reach(
 ) -> tuple[ReachedDocuments, ReachedDocuments, tuple[float, float, float]]:
     """Return (documents of first-stage ranks up to k, deeper documents, difference of their ratios).
 
-    The first two count relevant documents that reach the first k. The difference, deeper minus first, is
-    (value, low, high) with a 95% interval.
+    Counted are relevant documents that reach the first k; the difference is (value, low, high), deeper minus
+    first.
     """
     rows = _Candidates.of(first, second, qrels, rules, depth)
     early = rows.place <= rules.k

@@ -339,7 +339,7 @@ Sorting: TypeAlias = Generator[Groups, list[int], list[int]]
 def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
     """Return a generator that finds the best `top` of `count` documents; raises KeyError for an unknown sort.
 
-    It yields groups of at most `width` documents, receives the best of each, and returns the ranking.
+    It yields groups of at most `width`, receives the best of each, and returns the ranking.
 
     sort: "heapsort", "bubblesort" or "tournament".
     """
@@ -348,7 +348,8 @@ def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
 
 
 def most_groups(sort: str, count: int, width: int, top: int) -> int:
-    """Return an upper bound of the groups for which a sort needs an answer; for "all" the number of pairs."""
+    """Return an upper bound of the groups that `sorting` yields with these arguments; for "all" the number of
+    pairs."""
     top = min(top, count)
     if sort == "all":
         return count * (count - 1) // 2
@@ -531,8 +532,7 @@ def setwise(task: RerankTask) -> Float64:
 def _by_pairs(task: RerankTask) -> Float64:
     """Re-rank by pairs, each shown in both orders: return float64[candidates], higher is better.
 
-    Values are shares of won comparisons (NaN without answers), or ranks by a sort, in which the first stage
-    decides draws.
+    Shares of won comparisons (NaN without answers), or values by a sort, where the first stage decides draws.
     """
 
     def better(groups: Sequence[Rows], progress: Callable[[int], None] | None) -> list[int | None]:
@@ -981,8 +981,7 @@ class Exchange:
 def traced(
     reranker: LLMReranker, recorded: RecordedChat, corpus: Corpus, query: Queries, candidates: Run
 ) -> tuple[tuple[Exchange, ...], bool, tuple[str, ...]]:
-    """Return (prompts about a query in order, True if these are all, documents with possible prompt
-    injections).
+    """Return (prompts about a query in order, True if complete, documents with possible prompt injections).
 
     The re-ranking runs again on stored answers; prompts that depend on a missing answer are left out.
 

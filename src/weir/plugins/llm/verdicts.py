@@ -122,7 +122,7 @@ class ScoreVerdict:
 def answer_text(reply: ChatReply) -> str:
     """Return an answer's text after its thoughts, without outer white space; "" if it is all thought.
 
-    Only its last 16,384 characters count; digits become ASCII, and a repeated mark or blank is cut to three.
+    At most its last 16,384 characters, with ASCII digits and repeated marks cut to three.
     """
     text = _REPEATED.sub(r"\1\1\1", reply.text[-MAX_ANSWER_CHARACTERS:])
     text = _THOUGHT_END.split(text)[-1]
@@ -307,7 +307,7 @@ class OrderVerdict:
 def read_order(reply: ChatReply, form: VerdictForm, count: int) -> OrderVerdict:
     """Return an answer's order of `count` passages, as positions from 0.
 
-    Passages that it leaves out follow in the prompt's order; repeated and impossible numbers are ignored.
+    Passages left out follow in the prompt's order; repeated and impossible numbers are ignored.
     """
 
     def parse(text: str) -> tuple[tuple[int, ...] | None, VerdictKind]:

@@ -109,8 +109,8 @@ def make_canary(
     queries: int = 20,
     k: int = 10,
 ) -> Path:
-    """Write a system's answers to random queries on random documents, with their texts, to a file; return its
-    path.
+    """Write a system's answers to random queries on random documents, with their texts, to a file, and return
+    its path.
 
     system: a system or its name.
     dataset: a catalogue name, a folder, hf:... or irds:...

@@ -160,8 +160,12 @@ def with_document_rules(qrels: object, path: str | Path) -> Qrels:
 def read_document_rules(path: Path, qrels: Qrels) -> DocumentRules:
     """Return the rules in a tab-separated file with the header `rule document for value`.
 
-    forbidden: DOCUMENT for WHOM; superseded: DOCUMENT by the value; valid-from, valid-until: DOCUMENT, a date
-    or time; asked: for a query or all, a date or time; is: for a query, its user or group.
+    A rule is one of:
+        forbidden DOCUMENT for WHOM
+        superseded DOCUMENT by the value
+        valid-from, valid-until: of DOCUMENT, a date or time
+        asked: for a query or all, a date or time
+        is: for a query, its user or group
 
     Raises FormatError, with the line, for anything else, contradictory rules, a user or group without a
     query, and a judged query without a time where documents have dates.

@@ -125,7 +125,9 @@ def _index_asker(near: FilteringIndex, vectors: Float32, rules: FilterRules) -> 
     def ask(number: int, depth: int, effort: int, permitted: Mask | None) -> tuple[Int64, float]:
         return near.near_among(vectors[number], depth, effort, permitted)
 
-    return _Asker(ask, tuple(dict.fromkeys(min(effort, most) for effort in (usual, *tried))), near.filters())
+    return _Asker(
+        ask, tuple(dict.fromkeys(min(effort, most) for effort in (usual, *tried))), near.can_filter()
+    )
 
 
 def _any_asker(
@@ -212,7 +214,7 @@ def _prepared(
         near = searcher.documents.near if own else searcher
     asker = (
         _index_asker(near, vectors.queries, rules)
-        if isinstance(near, FilteringIndex) and (own or near.filters())
+        if isinstance(near, FilteringIndex) and (own or near.can_filter())
         else _any_asker(searcher, system, dataset, unrestricted(queries), context)
     )
     distance = getattr(getattr(getattr(system, "settings", None), "vector", None), "distance", "inner")

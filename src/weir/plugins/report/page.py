@@ -280,11 +280,8 @@ def caption(chart: Chart) -> str:
 
 
 def details(section: Section) -> str:
-    """Return a section's tables as HTML; "" without tables.
-
-    Tables whose numbers charts show are folded, with the longer ones in `section.behind`, as are two sections
-    without charts.
-    """
+    """Return a section's tables as HTML, folded with `section.behind` if charts show their numbers; ""
+    without tables."""
     behind, tables = (
         "".join(_printed(one).html_body() for one in some) for some in (section.behind, section.tables)
     )
@@ -672,10 +669,8 @@ class QueryScores:
         return QueryScores(dataset, systems, ids, _query_texts(study, dataset, ids), values, moved, gaps)
 
     def packed(self) -> tuple[bytes, list[float], list[float]]:
-        """Return (values as two deflated byte planes, minimum of each measure, range of each measure).
-
-        A value is a 16-bit share of its measure's range.
-        """
+        """Return (values as two deflated byte planes, minimum of each measure, range of each measure), 16
+        bits a value."""
         lows, spans, steps = list[float](), list[float](), []
         for of_measure in self.values:
             known = of_measure[np.isfinite(of_measure)]
@@ -804,9 +799,9 @@ def with_rankings(
     """Return (rankings of the queries whose values differ most, their estimated bytes, about `budget` at
     most).
 
-    "rankings" has, by query position, "r": numbers of each system's first documents, None without its
-    ranking; "g": grades by document number; "o": origins of grades, if known. "documents" has names and texts
-    by number, and "judged" is True if the judgments are on this machine.
+    "rankings" has, by query position, "r": numbers of each system's first documents or None; "g": grades by
+    document number; "o": origins, if known. "documents" has names and texts, "judged" is True with judgments
+    on this machine.
     """
     queries = Strings.of(scores.ids[int(place)] for place in scores.moved)
     runs, codes = list[Run | None](), list[Int32 | None]()

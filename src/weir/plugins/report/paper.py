@@ -17,6 +17,7 @@ from weir.errors import BadValue, UnknownName
 from weir.experiment.beside import MOST_SOURCES, OTHER_DATA, BesideScore, beside, beside_notes
 from weir.experiment.efficiency import Efficiency, timed_singly
 from weir.experiment.published import (
+    PublishedNames,
     PublishedScore,
     facts_table,
     places_of,
@@ -96,9 +97,9 @@ def paper_table(
 ) -> Table:
     """Return a table of datasets x systems: in each row the best score bold, the second underlined.
 
-    Several datasets have averages, without datasets that some system lacks or on which most were trained, and
-    without scores of other data than the published. Below are differences to the baseline's in per cent, and
-    counts of datasets above and below it.
+    Averages leave out datasets that some system lacks or on which most were trained, and scores of other data
+    than the published. Below are differences to the baseline in per cent, and counts of datasets above and
+    below it.
 
     units: {dataset: its unit in averages, such as its group}.
 
@@ -199,8 +200,7 @@ def _crossed(corner: str, cells: Mapping[tuple[str, str], str], title: str = "")
 
 
 def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
-    """Return a table of datasets x systems with the judged share of the first ten documents in per cent, –
-    for none.
+    """Return a table of datasets x systems: per cent of the first ten documents that are judged, – for none.
 
     rates: {(dataset, system): share}.
     """
@@ -332,17 +332,19 @@ def published_tables(
     datasets: Sequence[str] = (),
     systems: Sequence[str] = (),
     labels: Sequence[str] = (),
+    published_as: Sequence[str] = (),
 ) -> list[Table]:
     """Return a table of published numbers for each measure, by default nDCG@10.
 
     publisher: one of PUBLISHED, or a publisher such as "BEIR paper".
     folder: a results folder whose scores are shown beside the published ones.
+    published_as: its systems and collections by their published names; see `PublishedNames.of`.
 
     Raises BadValue if nothing is published, UnknownName for an absent dataset, system or baseline.
     """
     study = None if folder is None else Study.of(folder, None, (), labels=labels)
     return [
-        published_table(publisher, measure, baseline, datasets, systems, study)
+        published_table(publisher, measure, baseline, datasets, systems, study, published_as)
         for measure in measures or ("nDCG@10",)
     ]
 
@@ -354,10 +356,11 @@ def published_table(
     datasets: Sequence[str] = (),
     systems: Sequence[str] = (),
     study: Study | None = None,
+    published_as: Sequence[str] = (),
 ) -> Table:
     """Return a table of published numbers.
 
-    name, study: see `publisher` and `folder` of `published_tables`.
+    name, study, published_as: see `publisher`, `folder` and `published_as` of `published_tables`.
     baseline: baseline of the averages, by default the publisher's BM25, else its first system.
     datasets: only these datasets, or the members of these groups.
     systems: only systems whose name contains all words of one of these.
@@ -367,6 +370,8 @@ def published_table(
     """
     if (name in PRINTED and datasets) or (name in (*PRINTED, *TABLES_OF_COLLECTIONS) and (systems or study)):
         raise BadValue(f"{name} is printed as it is; leave out `datasets`, `systems` and the folder")
+    if published_as and study is None:
+        raise BadValue("`published_as` names results, and no results folder is given")
     if name in TABLES_OF_COLLECTIONS:
         own = [one for one in published(measure="nDCG@10") if one.model.endswith("[BEIR paper]")]
         of_paper = [one.dataset for one in _chosen(own, datasets, ())]
@@ -409,7 +414,9 @@ def published_table(
     )
     notes = [f"{publisher} scores by: {rules}"] if (rules := publisher_of(own[0].model).source) else []
     if study is not None:
-        places = places_of(study.cells)
+        results = [replace(cell, title=study.short_name(cell.label)) for cell in study.cells]
+        own_as = PublishedNames.of(published_as, results)
+        places = places_of(results, own_as.collections)
         named = {d: place_of.get((at.dataset, at.split)) for d, (at, _) in places.items()}
         mine = {
             (place, f"{study.short_name(row.system)} {HERE}"): PaperScore(
@@ -421,6 +428,8 @@ def published_table(
         scores |= mine
         lacking = f"{study.folder} has no {measure} on these collections and splits"
         notes += _own_notes(places[d][1] for d, place in named.items() if place) if mine else [lacking]
+        said = {one.title: own_as.models[one.system] for one in results if one.system in own_as.models}
+        notes += [f"{name} {HERE} claims to be {', '.join(models)}" for name, models in said.items()]
     units = {place: dataset for (dataset, _), place in place_of.items()}
     table = paper_table(scores, measure, baseline or usual, f"{publisher}: {source}", units)
     return replace(table, notes=(*table.notes, *notes))
@@ -461,7 +470,7 @@ HERE = "(here)"
 
 
 def _own_notes(others: Iterable[str]) -> list[str]:
-    """Return sentences on how one's own scores are made.
+    """Return sentences on how Weir's own scores are made.
 
     others: how collections differ from the published ones, "" if they do not.
     """
@@ -472,14 +481,16 @@ def _own_notes(others: Iterable[str]) -> list[str]:
     ]
 
 
-def beside_tables(study: Study, publisher: str | Path) -> tuple[Table, ...]:
-    """Return a table for each measure with scores that others published on a study's collections: systems x
-    collections, one's own systems first, then the published ones, with most collections and the best mean first.
+def beside_tables(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> tuple[Table, ...]:
+    """Return a table of systems x collections for each measure, with scores that others published on them.
 
-    publisher: see `name` of `beside`, which says what is raised.
+    The study's systems come first, then the published ones, with most collections and the best mean first.
+
+    publisher, published_as: see `name` and `published_as` of `beside`, which says what is raised.
     """
+    cells = [replace(cell, title=study.short_name(cell.label)) for cell in study.cells]
     named_rows = [replace(row, title=study.short_name(row.system)) for row in study.rows]
-    rows, tables = beside(named_rows, study.cells, publisher), []
+    rows, tables = beside(named_rows, cells, publisher, published_as), []
     own_of = {study.short_name(system): system for system in study.systems}
     for measure in dict.fromkeys(one.measure for one in rows if one.source):
         there = dict.fromkeys(one.dataset for one in rows if one.source and one.measure == measure)

@@ -61,6 +61,7 @@ from weir.experiment.efficiency import (
     EFFICIENCIES,
     MARK,
     PROCESS,
+    Efficiency,
     efficiency_tables,
     extrapolation,
     timed_queries,
@@ -230,14 +231,43 @@ def lede(study: Study) -> str:
         else ""
     )
     verdicts = f"Every comparison has a verdict ({study.family})." if study.comparisons else ""
-    partly = _partly_answered(study)
-    verb = one_or_more(len(study.systems), "was asked", "were asked") if partly else "answered"
-    answered = f"; {_answers(study, partly)}" if partly else ""
+    partly, holes = _partly_answered(study), _holes(study)
+    verb = one_or_more(len(study.systems), "was asked", "were asked") if partly or holes else "answered"
+    said = "".join(f"; {one}" for one in [*holes, *[_answers(study, partly)] * bool(partly)])
     return (
         f"{counted(len(study.systems), 'system')} {verb} {queries:,} queries of {where}, measured by "
-        f"{and_(study.measures)}{answered}. "
+        f"{and_(study.measures)}{said}. "
         f"Every mean on a collection has a 95% interval{but}. {verdicts}".strip()
     )
+
+
+def _holes(study: Study) -> list[str]:
+    """Return clauses on the systems that were not asked everywhere, and the measures that some results lack."""
+    results = {(row.dataset, row.system) for row in study.cell_rows}
+    measured, alike = Counter(row.measure for row in study.cell_rows), dict[tuple[str, ...], list[str]]()
+    for system in study.systems:
+        of = tuple(name for name in study.datasets if (name, system) in results)
+        alike.setdefault(of, []).append(study.short_name(system))
+    alike.pop(study.datasets, None)
+    groups = sorted(alike.items(), key=lambda one: len(one[0]))
+    more = sum(len(names) for _, names in groups[MOST_PARTLY:])
+    return [
+        *(
+            f"{and_(names, 3)} {one_or_more(len(names), 'was', 'were')} asked only those of {_these(study, of)}"
+            for of, names in groups[:MOST_PARTLY]
+        ),
+        *[f"{counted(more, 'more system')} {one_or_more(more, 'lacks', 'lack')} collections"] * (more > 0),
+        *(
+            f"{measure} is known of {measured[measure]:,} of {len(results):,} results"
+            for measure in study.measures
+            if measured[measure] < len(results)
+        ),
+    ]
+
+
+def _these(study: Study, datasets: Sequence[str]) -> str:
+    few = len(datasets) <= MOST_PARTLY
+    return and_(datasets) if few else f"{len(datasets)} of the {len(study.datasets)} {study.noun}"
 
 
 def _partly_answered(study: Study) -> list[Row]:
@@ -439,8 +469,8 @@ def _depths_clause(study: Study, measure: str, datasets: Sequence[str], systems:
 def _unanswered_clause(
     study: Study, measure: str, datasets: Sequence[str], pairs: Iterable[tuple[str, str]]
 ) -> str:
-    """Return a clause on unanswered queries of these pairs, if they are many or could explain a difference;
-    else ""."""
+    """Return a clause on unanswered queries of these pairs, if many or enough to explain a difference; else
+    ""."""
     partly = dict[tuple[str, str], Row]()
     for dataset, pair, turn in product(datasets, pairs, (1, -1)):
         row, other = (study.mean_of.get((dataset, system, measure)) for system in pair[::turn])
@@ -515,6 +545,7 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
     measure = study.measures[0]
     whole = study.ranking_comparison(measure)
     statements = [
+        *_left_out(study),
         *([] if whole is None else _lead_not_separable(study, whole)),
         *_tied(study, measure),
         *([] if whole is None else _too_few_units(study, whole)),
@@ -528,6 +559,14 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
         *_small_collections(study, measure),
     ]
     return tuple(statements[:MOST_SENTENCES])
+
+
+def _left_out(study: Study) -> Iterator[Statement]:
+    if study.remarks:
+        few = list(study.remarks) if len(study.remarks) < 4 else [*study.remarks[:2]]
+        more = [f"and {len(study.remarks) - len(few)} sentences more of this kind, which weir results prints"]
+        said = "; ".join(few + more * (len(few) < len(study.remarks)))
+        yield Statement("Anything about results that are not here:", f"{said}.")
 
 
 def _lead_not_separable(study: Study, whole: Comparison) -> Iterator[Statement]:
@@ -765,7 +804,7 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
 def uneven_depths(
     study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence for each dataset on which the measure depends on very different lengths of rankings.
+    """Return a sentence for each dataset on which the measure reads rankings of very different lengths.
 
     dataset, systems: only these; by default all.
     """
@@ -779,8 +818,7 @@ def uneven_depths(
 
 
 def collections(study: Study) -> Section | None:
-    """Return the section with a map of verdicts, and a table of means, on datasets x systems; None for one
-    dataset."""
+    """Return the section of verdicts and means on datasets x systems; None for a single dataset."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
@@ -871,37 +909,14 @@ def cost(study: Study) -> Section | None:
     comparison = next((c for c in study.on(study.measures[0]) if c.dataset == dataset), None)
     own = [one for one in costs if one.quality.dataset == dataset]
     hardware = sorted({one.machine for one in own})
-    charts = []
-    for chart in cost_charts([one for one in study.costs if one.quality.dataset == dataset], study.numbers):
-        drawn = chart
-        if isinstance(chart, Points) and comparison is not None:
-            of_label = {study.short_name(s): s for s in study.systems}
-            names = [of_label[point.name] for point in chart.points]
-            to_baseline = {s: p for s in names if (p := study.against(comparison, s)) is not None}
-            found = [s for s, pair in to_baseline.items() if pair.verdict in SEPARABLE]
-            found.sort(key=lambda s: -abs(to_baseline[s].difference))
-            told = {study.baseline, comparison.standings[0].system, *found[: MANY_SYSTEMS // 2]}
-            points = tuple(
-                replace(
-                    point,
-                    filled=s not in to_baseline or s in found,
-                    named=len(names) <= MANY_SYSTEMS or s in told,
-                )
-                for point, s in zip(chart.points, names, strict=True)
-            )
-
-            def separable(before: int, after: int, names: Sequence[str] = names) -> bool:
-                pair = study.against(comparison, names[after], names[before])
-                return pair is not None and pair.verdict == "better"
-
-            way = direction(study.measures[0])
-            line = front(points, separable, way) if len(hardware) == 1 else ()
-            on_line = {number for number, _ in line}
-            points = tuple(
-                replace(one, named=one.named or number in on_line) for number, one in enumerate(points)
-            )
-            drawn = replace(chart, points=points, front=line, tested=True)
-        charts.append(drawn)
+    charts = [
+        _with_front(study, chart, comparison, lined=len(hardware) == 1)
+        if isinstance(chart, Points) and comparison is not None
+        else chart
+        for chart in cost_charts(
+            [one for one in study.costs if one.quality.dataset == dataset], study.numbers
+        )
+    ]
     size = study.documents(dataset)
     what = f"{size:,} documents" if size else "its documents"
     why = chosen_clause(study, study.why_largest)
@@ -916,7 +931,39 @@ def cost(study: Study) -> Section | None:
         for one in costs
     ]
     first, *more = efficiency_tables(shown)
-    marks = [
+    printed = cost_table(one for one in shown if one.quality.dataset == dataset)
+    marks = " ".join(_cost_marks(shown))
+    tables = (replace(first, notes=(marks,) * bool(marks)), *more, printed)
+    records = (ResultSet(EFFICIENCIES, tuple(shown)),)
+    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
+
+
+def _with_front(study: Study, chart: Points, comparison: Comparison, lined: bool) -> Points:
+    of_label = {study.short_name(s): s for s in study.systems}
+    names = [of_label[point.name] for point in chart.points]
+    to_baseline = {s: p for s in names if (p := study.against(comparison, s)) is not None}
+    found = [s for s, pair in to_baseline.items() if pair.verdict in SEPARABLE]
+    found.sort(key=lambda s: -abs(to_baseline[s].difference))
+    told = {study.baseline, comparison.standings[0].system, *found[: MANY_SYSTEMS // 2]}
+    points = tuple(
+        replace(
+            point, filled=s not in to_baseline or s in found, named=len(names) <= MANY_SYSTEMS or s in told
+        )
+        for point, s in zip(chart.points, names, strict=True)
+    )
+
+    def separable(before: int, after: int) -> bool:
+        pair = study.against(comparison, names[after], names[before])
+        return pair is not None and pair.verdict == "better"
+
+    line = front(points, separable, direction(study.measures[0])) if lined else ()
+    on_line = {number for number, _ in line}
+    points = tuple(replace(one, named=one.named or number in on_line) for number, one in enumerate(points))
+    return replace(chart, points=points, front=line, tested=True)
+
+
+def _cost_marks(shown: Sequence[Efficiency]) -> list[str]:
+    return [
         *[
             f"{BEST}: no other system on the collection is as good in quality, time and size, and better in one, "
             "where all three are known."
@@ -930,10 +977,6 @@ def cost(study: Study) -> Section | None:
             if one
         ),
     ]
-    printed = cost_table(one for one in shown if one.quality.dataset == dataset)
-    tables = (replace(first, notes=(" ".join(marks),) * bool(marks)), *more, printed)
-    records = (ResultSet(EFFICIENCIES, tuple(shown)),)
-    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
 
 
 def _judged_rates(study: Study) -> Section | None:
@@ -1700,7 +1743,7 @@ def _seed(study: Study) -> Question:
 
 
 def seed_of_tests(comparisons: Sequence[Comparison]) -> str:
-    """Return a sentence, after a blank, on the dependence of p-values on the seed; "" without comparisons."""
+    """Return a sentence, after a blank, on how p-values depend on the seed; "" without comparisons."""
     if not comparisons:
         return ""
     method = comparisons[0].method
@@ -1851,7 +1894,10 @@ def _python_lines(study: Study) -> tuple[str, ...]:
     lines = ["import weir", "", "objects = {  # as they were given; the names are those in the results"]
     lines += [f"    {name!r}: ...,  # {str(one).removeprefix(f'{name}: ')}" for name, one in objects.items()]
     if any(one.version is None for one in objects.values()):
-        lines.append("    # without a version, results come back beside these, under another key")
+        lines.append(
+            "    # without a version, results come back beside these, under another key, as nothing says that"
+        )
+        lines.append("    # an object is the same; with version=... below, under one key from then on")
     lines += ["}"]
     for depth in dict.fromkeys(cell.depth for cell in own):
         cells = [cell for cell in own if cell.depth == depth]
@@ -1949,28 +1995,30 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 """Sections of plug-ins, as functions of the study that return None without data."""
 
 
-def published_scores(study: Study, publisher: str | Path) -> Section:
-    """Return the section with published scores beside one's own, a table for each measure.
+def published_scores(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> Section:
+    """Return the section that shows the study's scores beside published ones, a table for each measure.
 
-    publisher: see `name` of `beside`, which says what is raised.
+    publisher, published_as: see `name` and `published_as` of `beside`, which says what is raised.
     """
     lead = f"{NO_TEST[:1].upper()}{NO_TEST[1:]}."
-    return Section("published", "Beside published scores", lead, tables=beside_tables(study, publisher))
+    return Section(
+        "published", "Beside published scores", lead, tables=beside_tables(study, publisher, published_as)
+    )
 
 
 def sections(
-    study: Study, audits: Sequence[Audit], answered: Sequence[Question], publisher: str | Path | None = None
+    study: Study, audits: Sequence[Audit], answered: Sequence[Question], beside: Section | None = None
 ) -> tuple[Section, ...]:
     """Return all sections that have data, in reading order.
 
-    publisher: whose published scores are shown; see `published_scores`.
+    beside: the one of `published_scores`.
     """
     made = [
         short(study, audits),
         leaderboard(study),
         collections(study),
         _against_baseline(study),
-        None if publisher is None else published_scores(study, publisher),
+        beside,
         cost(study),
     ]
     made += [_judged_rates(study), _bounds_section(study, audits), findings(audits)]

@@ -57,8 +57,7 @@ MOVED_PART = 4
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The results of a folder with scores and comparisons, computed once, so that all verdicts of a report
-    agree."""
+    """The results of a folder with scores and comparisons, computed once, so that verdicts agree."""
 
     folder: Path
     cells: tuple[ResultCell, ...]
@@ -88,7 +87,7 @@ class Study:
         Raises FormatError for a folder without results, UnknownName, BadValue for a label without a system,
         and if all were scored by outdated judgments.
         """
-        finished, lacking = finished_and_lacking(folder, datasets)
+        finished, lacking = finished_and_lacking(folder, datasets, systems)
         current, outdated = current_cells(chosen_cells(finished, datasets, systems))
         if not current:
             raise BadValue("; ".join(outdated))
@@ -266,7 +265,7 @@ class Study:
 
     @cached_property
     def collections(self) -> dict[str, Dataset]:
-        """{dataset: collection} of the collections that are on this machine, unchanged since they were
+        """{dataset: collection} of the collections on this machine that are unchanged since they were
         measured."""
         collections: dict[str, Dataset] = {}
         for cell in self.cells:
@@ -358,7 +357,7 @@ class Study:
     def detectable(self, comparison: Comparison) -> tuple[float, float] | None:
         """Return (smallest, largest) detectable difference to the baseline; None if unknown.
 
-        Systems that differ from the baseline on few queries do not count.
+        Near-copies of the baseline do not count.
         """
         values = [
             pair.detectable

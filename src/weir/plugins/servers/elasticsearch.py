@@ -133,17 +133,17 @@ class ElasticSettings:
             raise BadValue(
                 f"fields are {list(self.fields)!r}; expected names of fields, such as title and text"
             )
-        for one in self.names:
+        for one in self.field_names:
             check_view(one)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def field_names(self) -> tuple[str, ...]:
         """Names of the searched fields, without weights such as "^2"."""
         return tuple(one.partition("^")[0] for one in self.fields)
 
     def index_facts(self) -> dict[str, object]:
         """Return the settings that decide an index's contents."""
-        return {"fields": list(self.names), "analyzer": self.analyzer, "settings": dict(self.settings)}
+        return {"fields": list(self.field_names), "analyzer": self.analyzer, "settings": dict(self.settings)}
 
     def search_facts(self) -> dict[str, object]:
         """Return the settings that decide a search."""
@@ -370,12 +370,12 @@ class ElasticIndex:
 
     @property
     def properties(self) -> dict[str, Any]:
-        """Return the fields of the index's mapping: a vector, or each searched field, and the document's
+        """Return the fields of the index's mapping: a vector or the searched fields, and the document's
         number."""
         if self.dimensions:
             return {VECTOR: self._vector_field, NUMBER: {"type": "integer"}}
         text = {"type": "text", "analyzer": self.settings.analyzer}
-        return {**dict.fromkeys(self.settings.names, text), NUMBER: {"type": "integer"}}
+        return {**dict.fromkeys(self.settings.field_names, text), NUMBER: {"type": "integer"}}
 
     @property
     def _vector_field(self) -> dict[str, Any]:
@@ -394,8 +394,8 @@ class ElasticIndex:
 
     @property
     def index_settings(self) -> dict[str, Any]:
-        """Return the settings of the index, by default one shard, so that term statistics cover the whole
-        collection."""
+        """Return the settings of the index, by default one shard, so that term statistics cover all
+        documents."""
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
@@ -758,7 +758,7 @@ def _batch(index: ElasticIndex, start: int, most: int) -> Iterator[tuple[str, di
     if index.vectors is not None:
         columns[VECTOR] = index.vectors.block(start, stop).tolist()
     else:
-        columns = {name: corpus.view(name, start, stop).tolist() for name in index.settings.names}
+        columns = {name: corpus.view(name, start, stop).tolist() for name in index.settings.field_names}
     for at in range(stop - start):
         values = {name: column[at] for name, column in columns.items()}
         yield corpus.ids[start + at], {**values, NUMBER: start + at}
@@ -846,7 +846,7 @@ class Elasticsearch:
         return description | {"server": self.version or address}
 
     def fields_read(self) -> tuple[str, ...]:
-        return self.settings.names if self.dense is None else self.dense.fields_read()
+        return self.settings.field_names if self.dense is None else self.dense.fields_read()
 
     def fetch(self) -> None:
         if self.dense is not None:
@@ -864,7 +864,7 @@ class Elasticsearch:
         plain = ElasticSettings(self.settings.url)
         settings = replace(
             self.settings,
-            fields=self.settings.names,
+            fields=self.settings.field_names,
             query=plain.query,
             tie_breaker=plain.tie_breaker,
             vector=replace(self.settings.vector, ef_search=plain.vector.ef_search),
@@ -992,7 +992,7 @@ class ElasticSearcher:
         exact = replace(self, about=about, use=ServiceUsage(""), exactly=True).search(queries, k)
         return lost(exact, replace(self, use=ServiceUsage("")).search(queries, k))
 
-    def filters(self) -> bool:
+    def can_filter(self) -> bool:
         return self.index.is_graph
 
     def efforts(self) -> tuple[int, int]:

@@ -648,8 +648,8 @@ class Http:
     open = open_anew
 
     def live_index(self, corpus: Corpus) -> LiveIndex:
-        """Return the server's index for `weir why`; raises BadValue unless it is of Elasticsearch, OpenSearch
-        or Solr."""
+        """Return the server's index for `weir why`; raises BadValue unless Elasticsearch, OpenSearch or Solr
+        serves it."""
         template = self._template()
         values = {**template.values, "dataset": self.dataset or ""}
         solr = template.path.startswith("/solr/") and template.path.endswith("/query")
@@ -851,11 +851,11 @@ class _EndpointAsker:
             raise AttemptError("malformed", f"{error} (limits.answer_mb)", again=False) from None
         except AttemptError as error:
             if error.status == FULL:
-                error.args = (f"{error}; a smaller limits.concurrency asks for less at once",)
+                error.message = f"{error}; a smaller limits.concurrency asks for less at once"
             if error.kind == "timed out":
-                error.args = (f"{error}; a larger limits.timeout_s waits longer",)
+                error.message = f"{error}; a larger limits.timeout_s waits longer"
             if error.status == TOO_LARGE:
-                error.args = (f"{error}; the server's own limit on requests allows longer queries",)
+                error.message = f"{error}; the server's own limit on requests allows longer queries"
             if error.status not in (401, 403):
                 raise
             hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"

@@ -83,7 +83,7 @@ class LiveIndex(Protocol):
         """The part of the index over which document frequencies are counted; "" for the whole."""
 
     def analyzer(self, field: str, search: bool) -> str:
-        """Return the analyzer of a field; "" for a field without words."""
+        """Return the analyzer of a field for queries (`search`) or documents; "" for a field without words."""
 
     def analyzer_text(self, name: str) -> str:
         """Return an analyzer's name, tokenizer and filters, for display."""

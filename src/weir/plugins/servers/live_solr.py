@@ -102,7 +102,8 @@ class SolrLiveIndex:
         return next((one for one in self.schema.get("fieldTypes", []) if one["name"] == name), {"name": name})
 
     def analyzer(self, field: str, search: bool) -> str:
-        """Return a field's type, with :query or :index if they differ; "" for a field without words."""
+        """Return a field's type, with :query (`search`) or :index if these differ; "" for a field without
+        words."""
         kind = self._type(field)
         if "analyzer" in kind:
             return str(kind["name"])

@@ -723,7 +723,7 @@ class PostgresSearcher:
         near = replace(self, use=ServiceUsage("")).search(queries, k)
         return lost(exact, near)
 
-    def filters(self) -> bool:
+    def can_filter(self) -> bool:
         search = self.table.search
         return isinstance(search, VectorSearch) and search.index == "hnsw" and self.table.own
 

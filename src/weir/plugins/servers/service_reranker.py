@@ -262,8 +262,7 @@ class ServiceReranker:
         return self.model.partition(":")[2] in self.provider.together
 
     def describe(self) -> dict[str, object]:
-        """Return the settings that decide the rankings, with the scores of two fixed pairs, requested if not
-        stored."""
+        """Return the settings that decide the rankings, with the scores of two fixed pairs (`probe`)."""
         own: dict[str, object] = {"reranker": "rerank", **described_depth(self.depth), "document": VIEW}
         return own | self.identity(self.probe(self.client()))
 
@@ -282,10 +281,8 @@ class ServiceReranker:
         return RerankClient(provider, model, self.address + provider.path, metered)
 
     def probe(self, client: RerankClient) -> ServiceProbe:
-        """Return the service's scores of two fixed pairs, stored or requested now, to notice a changed model.
-
-        Raises ServiceError if the service has no usable answer.
-        """
+        """Return the scores of two fixed pairs, stored or requested now, to notice a changed model; raises
+        ServiceError."""
 
         def checked(scores: Json) -> Float32:
             values = np.array(scores, np.float32)

@@ -179,8 +179,8 @@ def fit(
 
     method: a method, with settings to fix, or the fusions to choose from.
 
-    Raises BadValue for nothing to choose, fewer judged queries than folds, and judged queries without
-    results.
+    Raises BadValue for nothing to choose, fewer judged queries than folds, and if no judged query has results
+    in two runs.
     """
     tried = candidates(method, len(runs)) if isinstance(method, (str, Fusion)) else tuple(method)
     return cross_validated(trials(tried, Pool.of(runs), qrels, measure), folds, seed)

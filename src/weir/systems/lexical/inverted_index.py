@@ -46,16 +46,13 @@ PIECE_ENTRIES = 1 << 20
 """Entries checked together, to fit into the processor's cache."""
 
 
-def _flaw(
+def _postings_flaw(
     documents: int,
     ptr: Int64,
     doc: Int32,
     impact: Float32,
     bounds: BlockBounds | None,
     columns: ByteBounds | None,
-    order: Int32,
-    vocabularies: tuple[Strings, ...],
-    forward: ForwardIndex | None,
 ) -> str:
     if not valid_offsets(ptr, len(doc)):
         return "ptr"
@@ -82,6 +79,12 @@ def _flaw(
             return "columns-step"
         if columns.values.shape != column_shape(documents, len(frequent)):
             return "columns-values"
+    return ""
+
+
+def _words_flaw(
+    documents: int, ptr: Int64, order: Int32, vocabularies: tuple[Strings, ...], forward: ForwardIndex | None
+) -> str:
     if len(order) != documents or not is_permutation(order):
         return "order"
     for field, terms in enumerate(vocabularies):
@@ -345,7 +348,8 @@ def _open_index(
     )
     if f"{number}-forward-ptr.npy" in files:
         forward = ForwardIndex(**{f.name: mapped(f"forward-{f.name}") for f in fields(ForwardIndex)})
-    if flaw := _flaw(documents, ptr, doc, impact, bounds, columns, order, terms, forward):
+    flaw = _postings_flaw(documents, ptr, doc, impact, bounds, columns)
+    if flaw := flaw or _words_flaw(documents, ptr, order, terms, forward):
         raise StoreError(f"{number}-{flaw}.npy holds what was never written there")
     impacts = Impacts(documents, ptr, doc, impact, bounds, columns)
     return ImpactIndex(impacts, terms, order, forward)

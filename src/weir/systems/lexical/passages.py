@@ -111,7 +111,7 @@ def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -
         places = (column[codes].astype(np.int64) for column in (cuts.start, cuts.stop, cuts.size))
         return _passage_texts(of_docs, which, *places)
 
-    def names(codes: NDArray[np.integer]) -> Strings:
+    def passage_names(codes: NDArray[np.integer]) -> Strings:
         parts = []
         for start in range(0, len(codes), BATCH_PASSAGES):
             some = codes[start : start + BATCH_PASSAGES]
@@ -120,7 +120,7 @@ def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -
             parts.append(Strings.of(f"{d}:{n}" for d, n in zip(docs.tolist(), numbers.tolist(), strict=True)))
         return Strings.concatenated(parts)
 
-    name = _Column(len(cuts), names, lambda: names(np.arange(len(cuts))).lengths())
+    name = _Column(len(cuts), passage_names, lambda: passage_names(np.arange(len(cuts))).lengths())
     text = _Column(len(cuts), texts_of, lambda: cuts.size.astype(np.int64))
     return Corpus(Ids(name), text, title, key if corpus.fingerprint else ""), owner
 

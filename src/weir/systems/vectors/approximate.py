@@ -39,7 +39,7 @@ class FilteringIndex(Protocol):
     def efforts(self) -> tuple[int, int]:
         """Return (default, largest) effort of a search, the part of the index that it visits; 0 for all."""
 
-    def filters(self) -> bool:
+    def can_filter(self) -> bool:
         """Return True if `near_among` can apply a filter while it searches."""
 
     def near_among(
@@ -127,7 +127,7 @@ class Loss:
         return self.quantisation + self.graph
 
 
-def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
+def index_loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
     """Return the mean shares of the exact k best documents that an index misses.
 
     queries: float32[Q, d].

@@ -85,7 +85,7 @@ def drawn(seed: int, *names: str) -> float:
 
 @dataclass(frozen=True)
 class Turn:
-    """The next pair for a judge, and the task: "judge", "again" (a second time) or "decide" (a disagreement)."""
+    """A judge's next pair with its task: "judge", "again" (a second time) or "decide" (a disagreement)."""
 
     pair: JudgingPair
     task: Task = "judge"
@@ -97,7 +97,7 @@ class Turn:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A snapshot of a pool's judging: pairs, plan, labels, and the pairs on judges' screens."""
+    """A snapshot of a pool's judging: pairs, plan, labels, pairs on judges' screens."""
 
     tasks: Tasks
     plan: Plan
@@ -141,7 +141,7 @@ class Table:
         return held.union(*self.shown.get(query, {}).values())
 
     def is_open(self, pair: JudgingPair, judge: str) -> bool:
-        """Return True if a pair lacks judgments and the judge has neither judged it nor has it on the screen."""
+        """Return True if a pair lacks judgments, and the judge has neither judged nor opened it."""
         of_pair = self.standing.judged.get(pair.pair, {})
         looking = self.shown.get(pair.query, {}).get(pair.document, set())
         others = seats(of_pair) + len(looking - of_pair.keys())
@@ -175,8 +175,8 @@ class Table:
 def next_turn(table: Table, judge: str) -> Turn | None:
     """Return a judge's next pair; None if nothing is left.
 
-    The order is: pairs on the screen, queries that the judge has begun, second judgments, a new query (whose
-    judges share the fewest queries with this judge), deferred pairs.
+    In order: pairs on the screen, queries begun, second judgments, the new query whose judges share fewest
+    queries with this judge, deferred pairs.
     """
     tasks, standing = table.tasks, table.standing
     before_me = [
@@ -253,8 +253,7 @@ def turns_of_query(table: Table, judge: str, query: str) -> list[Turn]:
 
 
 def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
-    """Return (pair, judgments) of each pair without a majority for one grade and without a decision, in
-    order.
+    """Return (pair, judgments) of each undecided pair without a majority for one grade, in order.
 
     Grades closer than the plan's `apart` are no disagreement.
     """
@@ -271,10 +270,10 @@ def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
 
 
 def next_decision(table: Table, judge: str) -> Turn | None:
-    """Return the disagreement that a judge is to decide: the last one shown to them, else the first; None
-    without any.
+    """Return the disagreement that a judge is to decide: the last shown to them, else the first; None without
+    any.
 
-    Pairs that the judge has graded, or that are shown to another judge, are left out.
+    Pairs that the judge graded, or that another judge is shown, are left out.
     """
     looked_at = {
         (query, document): name

@@ -294,8 +294,7 @@ class Journal:
 
     @contextmanager
     def writing(self) -> Iterator[Standing]:
-        """Yield the current labels; events appended within are stored together at the end, or none after an
-        error.
+        """Yield the current labels; events appended within are stored together, or none after an error.
 
         A nested block belongs to the outer one. Raises StoreError if the file cannot be written.
         """
@@ -317,8 +316,7 @@ class Journal:
             self._catch_up()
 
     def append(self, *events: Event) -> list[Event]:
-        """Store events in one transaction, and return them as stored; an event with a known key is not stored
-        again."""
+        """Store events in one transaction and return them; an event with a known key is not stored again."""
         with self.writing():
             return [self._stored(one.key) or self._inserted(one) for one in events]
 

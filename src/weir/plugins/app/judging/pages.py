@@ -91,7 +91,7 @@ class ShownPair:
 
 @dataclass(frozen=True)
 class JudgePage:
-    """The content of the page on which a judge grades a pair."""
+    """The page on which a judge grades a pair."""
 
     pool: ShownPool
     query: str
@@ -115,7 +115,7 @@ class JudgePage:
 
 @dataclass(frozen=True)
 class QueryPage:
-    """The content of the page with all pairs of a query for a judge."""
+    """The page with all pairs of a query for a judge."""
 
     pool: ShownPool
     name: str
@@ -141,7 +141,7 @@ class QueryRow:
 
 @dataclass(frozen=True)
 class QueriesPage:
-    """The content of the list of a pool's queries, with a judge's progress."""
+    """The list of a pool's queries, with a judge's progress."""
 
     pool: ShownPool
     queries: tuple[QueryRow, ...]
@@ -161,7 +161,7 @@ class ShownDocument:
 
 @dataclass(frozen=True)
 class ComparePage:
-    """The content of the page on which a judge compares two documents or rankings."""
+    """The page on which a judge compares two documents or rankings."""
 
     pool: ShownPool
     number: int
@@ -341,7 +341,7 @@ def _documents(
 # What judges do.
 
 
-def answer(visit: Visit) -> Redirect:
+def store_answer(visit: Visit) -> Redirect:
     """Store a judge's note and answer from a form, and redirect to the next pair or the list.
 
     Raises BadValue for an incomplete answer.
@@ -366,10 +366,7 @@ def answer(visit: Visit) -> Redirect:
 
 
 def prefer(visit: Visit) -> Redirect:
-    """Store a judge's preference from a form, and redirect to the next comparison.
-
-    Raises BadValue for an incomplete answer.
-    """
+    """Store a judge's preference from a form, and redirect to the next comparison; raises BadValue."""
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     kind = _one_of(PREFERENCES, given.get("kind", "preferred"))
     outcome = _number(given.get("grade")) if kind == "preferred" else None
@@ -452,14 +449,14 @@ class RoomRow:
 
 @dataclass(frozen=True)
 class RoomsPage:
-    """The content of the list of open pools."""
+    """The list of open pools."""
 
     rooms: tuple[RoomRow, ...]
 
 
 @dataclass(frozen=True)
 class SupervisorPage:
-    """The content of the owner's page of a pool: progress, agreement, settings, files."""
+    """The owner's page of a pool: progress, agreement, settings, files."""
 
     pool: ShownPool
     plan: Plan
@@ -495,7 +492,7 @@ class TakenRow:
 
 @dataclass(frozen=True)
 class BackPage:
-    """The content of the page for taking labels back, with the labels that a filter selects."""
+    """The page for taking back the labels that a filter selects."""
 
     pool: ShownPool
     query: str
@@ -526,7 +523,7 @@ class ChangedRow:
 
 @dataclass(frozen=True)
 class ChangedPage:
-    """The content of the page of scores before and after a pool's judgments."""
+    """The page of scores before and after a pool's judgments."""
 
     pool: ShownPool
     changes: Changes | None
@@ -632,8 +629,7 @@ def _add_comparisons(visit: Visit) -> Redirect:
 
 
 def back_page(visit: Visit) -> BackPage:
-    """Return the page of the labels that the URL's filter would take back; raises BadValue for an invalid
-    date."""
+    """Return the page of labels that the URL's filter would take back; raises BadValue for an invalid date."""
     return _back_page(visit, dict(visit.asked), "")
 
 
@@ -831,7 +827,7 @@ PAGES: Sequence[Page] = [
     Page("/judge/{room}/decide", "judging/judge.html", _decide_page, judges=True),
     Page("/judge/{room}/compare", "judging/compare.html", _compare_page, judges=True),
     Page("/judge/{room}", "judging/judge.html", _judge_page, judges=True),
-    Page("/judge/{room}/answer", "judging/judge.html", answer, judges=True, writes=True),
+    Page("/judge/{room}/answer", "judging/judge.html", store_answer, judges=True, writes=True),
     Page("/judge/{room}/prefer", "judging/compare.html", prefer, judges=True, writes=True),
     Page("/judge/{room}/undo", "judging/judge.html", undo, judges=True, writes=True),
     Page("/judge/{room}/plan", "judging/progress.html", set_plan, writes=True),

@@ -151,7 +151,7 @@ class Room:
         return Room(folder.resolve().name, folder, tasks, Journal.open(folder / JOURNAL), collection)
 
     def plan(self) -> Plan:
-        """Return the current settings of judging; by default the sheet's grades and the defaults of Plan."""
+        """Return the current settings; by default the sheet's grades and Plan's defaults."""
         scale = {"grades": self.tasks.grades} if self.tasks.grades else {}
         return Plan.of({**scale, **self.journal.settings()})
 
@@ -199,7 +199,7 @@ class Room:
     # What judges do.
 
     def turn(self, judge: str, deciding: bool = False) -> Turn | None:
-        """Return the pair that a judge is to grade, and record it as shown; None if nothing is left.
+        """Return the pair that a judge is to grade, recorded as shown; None if nothing is left.
 
         deciding: return a disagreement to decide instead.
         """
@@ -214,7 +214,7 @@ class Room:
             return turn
 
     def query_turns(self, judge: str, query: str) -> list[Turn]:
-        """Return the pairs of a query that a judge has judged or may judge, and record open ones as shown."""
+        """Return the pairs of a query that a judge has judged or may judge; open ones are recorded as shown."""
         with self.table(write=True) as table:
             turns = turns_of_query(table, judge, query)
             new = [
@@ -235,7 +235,7 @@ class Room:
         return pair
 
     def query_text(self, query: str) -> str:
-        """Return the text of a query, from the pool or else its results; the identifier if there is no text."""
+        """Return a query's text, from the pool or else its results; without text the identifier."""
         if self.tasks.queries.get(query) or not about_sheet(self.folder / SHEET).get("targets"):
             return self.tasks.query_text(query)
         queries = self.subject().queries
@@ -257,7 +257,7 @@ class Room:
         return found
 
     def item_of(self, judge: str, pair: JudgingPair, deciding: bool = False) -> Item:
-        """Return the key of a judge's answer to a pair: a first judgment, a second judgment, or a decision."""
+        """Return the key of a judge's answer to a pair: a first or second judgment, or a decision."""
         if deciding:
             return Turn(pair, "decide").item(judge)
         again = Turn(pair, "again").item(judge)
@@ -266,7 +266,7 @@ class Room:
     def suggestion(self, turn: Turn, plan: Plan) -> float | None:
         """Return the grade that a model suggests for a pair.
 
-        None without a suggestion, if it is hidden at random, and for second judgments and decisions.
+        None without one, if hidden at random, and for second judgments and decisions.
         """
         shown = turn.task == "judge" and not plan.without_suggestion(turn.pair.pair)
         return self.tasks.suggestions.get(turn.pair.pair) if shown else None
@@ -331,7 +331,7 @@ class Room:
             self.journal.declare({"comparisons": [asdict(one) for one in numbered]})
 
     def comparison(self, judge: str) -> Comparison | None:
-        """Return a judge's next comparison, and record it as shown; None if nothing is left."""
+        """Return a judge's next comparison, recorded as shown; None if nothing is left."""
         with self.table(write=True) as table:
             found = next_comparison(table, self.comparisons(), judge)
             if found is not None and not _looked_at(table, found.item(judge)):
@@ -388,7 +388,7 @@ class Room:
             return len(there)
 
     def taken_back(self) -> list[TakenBack]:
-        """Return the groups of labels that were taken back and not put back, the latest first."""
+        """Return the groups of labels taken back and not put back, the latest first."""
         found: dict[tuple[float, str, str], list[Event]] = {}
         with self.journal.reading() as standing:
             for event in standing.numbered.values():
@@ -397,7 +397,7 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Put back a group of labels that were taken back, and return their number; raises UnknownName.
+        """Put back the group of labels with a number, and return how many they are; raises UnknownName.
 
         A label that its judge has set again keeps the new value.
         """
@@ -445,18 +445,15 @@ class Room:
             write_queries(self.folder, self.tasks.asked)
 
     def subject(self) -> Subject:
-        """Return the rankings and judgments from which the pool was made, read once; raises BadValue if
-        unknown."""
+        """Return the rankings and judgments from which the pool was made; raises BadValue if unknown."""
         with self._lock:
             if self._subject is None:
                 self._subject = subject_of_pool(self.folder / SHEET)
             return self._subject
 
     def merged(self) -> Qrels:
-        """Return the judgments of the pool's results, with people's new ones in place of old ones.
-
-        Raises FormatError without new judgments.
-        """
+        """Return the judgments of the pool's results, with people's new ones replacing old ones; raises
+        FormatError without any."""
         new, _ = settled_judgments(self.journal.path)
         return relabelled(judged_anew([self.subject()], new)[0], new)[1]
 

@@ -112,10 +112,8 @@ class Rooms:
             return self._rooms[name]
 
     def with_query(self, collection: str, dataset: Dataset, query: str, documents: Sequence[str]) -> Room:
-        """Add documents of a query to its collection's pool of single queries, and return that pool.
-
-        Raises UnknownName for an unknown query, BadValue without a results folder.
-        """
+        """Add documents of a query to its collection's pool of single queries, and return it; raises
+        UnknownName, BadValue."""
         if dataset.all_queries.get(query) is None:
             raise UnknownName(f"query of {collection}", query, dataset.all_queries.ids)
         subject = Subject(collection, dataset.corpus, dataset.all_queries, dataset.qrels)
@@ -149,7 +147,7 @@ class Rooms:
     def grades_of(self, collection: str, query: str, text: str) -> dict[str, tuple[float, str]]:
         """Return {document: (grade, pool)} of people's judgments for a query.
 
-        query: the query's identifier; "" for a typed query, which is found by its text.
+        query: its identifier; "" finds a typed query by its text.
         """
         found: dict[str, tuple[float, str]] = {}
         for room in self:
@@ -174,8 +172,7 @@ class Rooms:
         return tuple(one for one in found if one[1])
 
     def golden_file(self, collection: str) -> str:
-        """Return the path of a golden set, relative to the results folder's parent; "" without a results
-        folder."""
+        """Return a golden set's path, relative to the results folder's parent; "" without a results folder."""
         return f"{self.folder.name}/{_golden_name(collection)}.toml" if self.results is not None else ""
 
     def _beside(self) -> Path:
@@ -227,7 +224,7 @@ def _collection_file(dataset: Dataset, name: str) -> str:
 
 
 def sheets_of(folder: Path) -> list[Path]:
-    """Return the sheet in a folder, or else the sheets in its subfolders, by name; [] without any."""
+    """Return the sheet in a folder, else the sheets in its subfolders by name; [] without any."""
     return [folder / SHEET] if (folder / SHEET).is_file() else sorted(folder.glob(f"*/{SHEET}"))
 
 

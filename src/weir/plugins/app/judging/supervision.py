@@ -217,8 +217,8 @@ def _chance_of_run(run: int, answers: int, grade: float, others: Sequence[float]
 def _drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]:
     """Return (drift, low, high of its 95% interval); all NaN for too few queries.
 
-    The drift is a judge's mean difference to others' grades in the later half of the common queries, minus
-    that in the earlier half.
+    The drift is a judge's mean difference to others' grades in the later half of queries, minus the earlier
+    half.
     """
     others: dict[Pair, list[float]] = {}
     for event in labels:

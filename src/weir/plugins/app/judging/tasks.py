@@ -52,7 +52,7 @@ MEANINGS = {
 
 
 def content_hash(title: str, text: str) -> str:
-    """Return 16 hex digits, a hash of title and text; a sheet's form of the text has the same hash."""
+    """Return 16 hex digits, a hash of title and text, the same for a sheet's form of the text."""
     return _digest(f"{sheet_text(title)}\n{sheet_text(text)}")
 
 
@@ -188,7 +188,7 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
 
 
 def query_key(text: str) -> str:
-    """Return a query's text in lower case, with single blanks and composed characters, to compare texts."""
+    """Return a query's text in lower case, with single blanks and composed characters."""
     return unicodedata.normalize("NFC", sheet_text(text)).casefold()
 
 

@@ -85,10 +85,8 @@ def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str
 
 @functools.cache
 def beside() -> pathlib.Path:
-    """Copy the program into a temporary folder, removed at exit, and return that folder.
-
-    The copy becomes the working directory and the first entry of sys.path.
-    """
+    """Copy the program into a temporary folder, removed at exit; enter it, put it first in sys.path, and
+    return its path."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="birco-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     (scratch / "datasets" / "relic").mkdir(parents=True)

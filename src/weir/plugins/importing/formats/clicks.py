@@ -32,6 +32,7 @@ from weir.plugins.importing.items import (
     LeftOut,
     Refused,
     Used,
+    text_of,
     value_at,
 )
 from weir.plugins.importing.readers import reader, when
@@ -108,10 +109,9 @@ def _table(contents: Contents) -> str:
 
 @reader("clicks", "clicks and impressions", _table)
 def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a table of clicks by query, document and perhaps position, or of single
-    impressions.
+    """Yield judgments from a table of clicks by query, document and perhaps position, or of impressions.
 
-    Raises BadValue, while read, for a table without clicks or impressions.
+    Raises BadValue, while read, without clicks or impressions.
     """
     roles = _columns(contents)
     if not roles:
@@ -197,8 +197,8 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     when("lines of session, query, results and clicks", _searches),
 )
 def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a click log of the clickmodels project, in which each result is an impression at
-    its position."""
+    """Yield judgments from a click log of the clickmodels project; each result is an impression at its
+    position."""
     log = _Impressions()
     for line, cells in _searches(contents):
         try:
@@ -236,10 +236,9 @@ def _ubi(contents: Contents) -> str:
 
 @reader("ubi-events", "events of User Behavior Insights", _ubi)
 def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from impressions and clicks of User Behavior Insights; a document counts once in each
-    search.
+    """Yield judgments from impressions and clicks of User Behavior Insights, a document once in each search.
 
-    Raises BadValue, while read, if impressions or clicks are missing.
+    Raises BadValue, while read, if either is missing.
     """
     actions = _actions(contents)
     if not actions["impression"] or not actions["click"]:
@@ -250,17 +249,16 @@ def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
     texts = {
         search: text
         for row in contents.rows
-        if (search := plain_text(row.fields.get("query_id")))
-        and (text := plain_text(row.fields.get("user_query")))
+        if (search := text_of(row.fields, "query_id")) and (text := text_of(row.fields, "user_query"))
     }
     impressions: dict[tuple[str, str], tuple[float, str]] = {}
     clicks: set[tuple[str, str]] = set()
     for row in contents.rows:
-        action, about = plain_text(row.fields.get("action_name")), row.fields.get("event_attributes")
+        action, about = text_of(row.fields, "action_name"), row.fields.get("event_attributes")
         if action not in ("impression", "click"):
             continue
         search, doc = (
-            plain_text(row.fields.get("query_id")),
+            text_of(row.fields, "query_id"),
             identifier(value_at(about, "object", "object_id")),
         )
         position = number(value_at(about, "position", "ordinal"))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from weir.plugins.importing.cells import identifier, number, plain_text
+from weir.plugins.importing.cells import Cells, number, plain_text
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.items import (
     Choices,
@@ -22,6 +22,9 @@ from weir.plugins.importing.items import (
     Refused,
     Used,
     id_key,
+    id_of,
+    members_at,
+    number_of,
     objects,
     query_items,
     ranking_item,
@@ -50,24 +53,21 @@ def _all_have(queries: list[dict[str, Any]], kind: type, *names: str) -> bool:
     when("requests with ratings", lambda contents: _all_have(objects(contents.value, "requests"), list)),
 )
 def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries and judgments from a request to _rank_eval of Elasticsearch or OpenSearch.
-
-    A document's identifier is `_id`, or `_index/_id` if several indexes are rated.
-    """
+    """Yield queries and judgments from a request to _rank_eval; documents as `document_key` names them."""
     requests = objects(contents.value, "requests")
-    indexes = {plain_text(one.get("_index")) for request in requests for one in objects(request, "ratings")}
+    indexes = {text_of(one, "_index") for request in requests for one in objects(request, "ratings")}
     if len(indexes) > 1:
         yield FileRemark(f"documents of {len(indexes)} indexes: identifiers are index/document")
     for n, request in enumerate(requests, 1):
         where, params = f"request {n}", request.get("params")
         if isinstance(params, dict):
-            texts = {plain_text(params.get(name)) for name in _QUERY_NAMES} - {""}
+            texts = {text_of(params, name) for name in _QUERY_NAMES} - {""}
             texts = texts or {
                 plain_text(v) for name, v in params.items() if isinstance(v, str) and name != "field"
             }
         else:
             texts = set(_match_texts(request.get("request")))
-        key = ItemKey(identifier(request.get("id")), texts.pop() if len(texts) == 1 else "")
+        key = ItemKey(id_of(request, "id"), texts.pop() if len(texts) == 1 else "")
         if key.id and not key.text:
             yield FileRemark(f"{where}: no query text found in it")
         rated = [one for one in objects(request, "ratings") if one.get("rating") is not None]
@@ -77,17 +77,20 @@ def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
 
 def document_key(hit: Mapping[str, Any], indexes: set[str]) -> ItemKey:
     """Return the key of a hit's document: `_id`, or `_index/_id` if there are several indexes."""
-    name = identifier(hit.get("_id"))
-    return ItemKey(f"{plain_text(hit.get('_index'))}/{name}" if len(indexes) > 1 and name else name)
+    name = id_of(hit, "_id")
+    return ItemKey(f"{text_of(hit, '_index')}/{name}" if len(indexes) > 1 and name else name)
 
 
 def _match_texts(value: object, field: str = "") -> Iterator[str]:
     if isinstance(value, dict):
-        for name, inner in value.items():
+        for name in value:
+            inner = dict.get(value, name)
             if isinstance(inner, str) and (name in _QUERY_NAMES or field in ("match", "match_phrase")):
-                yield inner
+                yield value[name]
             elif isinstance(inner, (dict, list)) and name not in ("_source", "aggs", "fields"):
-                yield from _match_texts(inner, name)
+                for text in _match_texts(inner, name):
+                    value.get(name)  # is used
+                    yield text
     elif isinstance(value, list):
         for inner in value:
             yield from _match_texts(inner, field)
@@ -106,21 +109,24 @@ def _match_texts(value: object, field: str = "") -> Iterator[str]:
 def read_rank_eval_response(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield rankings, and judgments of rated hits, from a response of _rank_eval; a failed request is
     refused."""
-    details = table_at(contents.value, "details")
+    details = members_at(contents.value, "details")
     indexes = {
-        plain_text(value_at(hit, "hit", "_index")) for one in details.values() for hit in objects(one, "hits")
+        plain_text(value_at(hit, "hit", "_index")) for _, one in details for hit in objects(one, "hits")
     }
-    for name, error in table_at(contents.value, "failures").items():
+    for name, error in members_at(contents.value, "failures"):
         reason = error
         for inner in ("error", "reason"):
             reason = reason.get(inner) if isinstance(reason, dict) else reason
         yield Refused(
             f"request {name}", f"the engine refused it: {plain_text(reason)[:200] or 'no reason given'}"
         )
-    for name, detail in details.items():
+    for name, detail in details:
         where, key, hits = f"request {name}", id_key(name), objects(detail, "hits")
+        if not isinstance(detail, dict) or not isinstance(dict.get(detail, "hits"), list):
+            yield Refused(where, "no list of hits")
+            continue
         docs = [document_key(table_at(hit, "hit"), indexes) for hit in hits]
-        yield ranking_item(key, docs, where, [number(value_at(hit, "hit", "_score")) for hit in hits])
+        yield ranking_item(key, docs, where, [number_of(table_at(hit, "hit"), "_score") for hit in hits])
         for doc, hit in zip(docs, hits, strict=True):
             if hit.get("rating") is not None:
                 yield Judgment(key, doc, hit["rating"], where)
@@ -151,10 +157,10 @@ def _workbench(contents: Contents) -> str:
 
 @reader("srw-judgments", "judgments of the Search Relevance Workbench", _workbench)
 def read_workbench(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by their texts, and judgments of the Search Relevance Workbench."""
+    """Yield judgments and queries, identified by text, of the Search Relevance Workbench."""
     for n, query in enumerate(_workbench_queries(contents), 1):
         grades = [(id_key(one.get("docId")), one.get("rating")) for one in objects(query, "ratings")]
-        yield from query_items(text_key(query["query"]), f"query {n}", "no query text", grades=grades)
+        yield from query_items(text_key(query, "query"), f"query {n}", "no query text", grades=grades)
 
 
 def _query_set(contents: Contents) -> str:
@@ -165,14 +171,14 @@ def _query_set(contents: Contents) -> str:
 
 @reader("srw-queries", "a query set of the Search Relevance Workbench", _query_set)
 def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the queries of a query set of the Search Relevance Workbench, identified by their texts."""
+    """Yield the queries of the Search Relevance Workbench's query set, identified by their texts."""
     queries: list[dict[str, Any]] = objects(contents.value, "querySetQueries") or [
         row.fields for row in contents.rows
     ]
     for n, query in enumerate(queries, 1):
-        answer = plain_text(query.get("referenceAnswer"))
+        answer = text_of(query, "referenceAnswer")
         metadata = {"answer": answer} if answer else {}
-        yield from query_items(text_key(query.get("queryText")), f"query {n}", "no queryText", metadata)
+        yield from query_items(text_key(query, "queryText"), f"query {n}", "no queryText", metadata)
 
 
 @reader(
@@ -184,20 +190,19 @@ def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_evaluation(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings without scores from results of the Search Relevance Workbench, a run for each
-    configuration."""
+    """Yield rankings without scores of the Search Relevance Workbench, a run for each configuration."""
     for one in sources(contents.value):
-        where, names = f"evaluation {plain_text(one.get('id'))}", one.get("documentIds")
-        key = text_key(one.get("searchText")) if isinstance(names, list) else ItemKey()
+        where, names = f"evaluation {text_of(one, 'id')}", one.get("documentIds")
+        key = text_key(one, "searchText") if isinstance(names, list) else ItemKey()
         docs = [id_key(name) for name in names] if isinstance(names, list) else []
-        run = plain_text(one.get("searchConfigurationId"))
+        run = text_of(one, "searchConfigurationId")
         yield from query_items(key, where, "no searchText, or no list of documentIds", docs=docs, run=run)
 
 
 def _rre_groups(contents: Contents) -> list[tuple[dict[str, str], dict[str, Any]]]:
     topics = objects(contents.value, "topics") or [table_at(contents.value)]
     return [
-        ({"topic": plain_text(topic.get("description")), "group": plain_text(group.get("name"))}, group)
+        ({"topic": text_of(topic, "description"), "group": text_of(group, "name")}, group)
         for topic in topics
         for group in objects(topic, "query_groups")
         or [one for one in [topic, *objects(topic, "queries")] if "relevant_documents" in one]
@@ -215,7 +220,7 @@ def read_rre(contents: Contents, _: Choices) -> Iterator[Item]:
     queries."""
     for n, (names, group) in enumerate(_rre_groups(contents), 1):
         grades: list[tuple[ItemKey, object]] = []
-        for name, inner in group["relevant_documents"].items():
+        for name, inner in members_at(group, "relevant_documents"):
             if isinstance(inner, list):  # {"3": ["doc", ...]}
                 grades += [(id_key(doc), name) for doc in inner]
             else:  # {"doc": {"gain": 3}}
@@ -234,9 +239,7 @@ def read_rre(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _about(query: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        name: plain_text(query[name]) for name in ("information_need", "notes") if plain_text(query.get(name))
-    }
+    return {name: text for name in ("information_need", "notes") if (text := text_of(query, name))}
 
 
 @reader(
@@ -248,11 +251,10 @@ def _about(query: Mapping[str, Any]) -> dict[str, str]:
     ),
 )
 def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by their texts, and judgments of a case of Quepid; needs and notes are
-    metadata."""
+    """Yield judgments and queries, identified by text, of a Quepid case; needs and notes are metadata."""
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         grades = [(id_key(one.get("doc_id")), one.get("rating")) for one in objects(query, "ratings")]
-        key = text_key(query.get("query_text"))
+        key = text_key(query, "query_text")
         yield from query_items(key, f"query {n}", "no query_text", _about(query), grades)
 
 
@@ -265,10 +267,10 @@ def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by their texts, and judgments of a case of Quepid, {document: grade}."""
+    """Yield judgments and queries, identified by text, of a Quepid case's ratings."""
     for n, query in enumerate(objects(contents.value, "queries"), 1):
-        grades = [(ItemKey(doc), grade) for doc, grade in table_at(query, "ratings").items()]
-        yield from query_items(text_key(query.get("query")), f"query {n}", "no query text", grades=grades)
+        grades = [(ItemKey(doc), grade) for doc, grade in members_at(query, "ratings")]
+        yield from query_items(text_key(query, "query"), f"query {n}", "no query text", grades=grades)
 
 
 @reader(
@@ -280,13 +282,11 @@ def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_book(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by their texts, and all judges' judgments of a book of Quepid.
-
-    Unrateable pairs are counted as left out.
-    """
+    """Yield queries, identified by text, and all judges' judgments of a Quepid book; unrateable pairs are
+    left out."""
     unrateable = 0
     for n, pair in enumerate(objects(contents.value, "query_doc_pairs"), 1):
-        key, judgments = text_key(pair.get("query_text")), objects(pair, "judgements")
+        key, judgments = text_key(pair, "query_text"), objects(pair, "judgements")
         ratings = [one["rating"] for one in judgments if one.get("rating") is not None]
         grades = [(id_key(pair.get("doc_id")), rating) for rating in ratings]
         yield from query_items(key, f"pair {n}", "no query_text", _about(pair), grades)
@@ -297,7 +297,7 @@ def read_book(contents: Contents, _: Choices) -> Iterator[Item]:
 
 def _book_table(contents: Contents) -> str:
     judges = contents.columns[2:]
-    values = [number(row.fields.get(name)) for row in contents.rows[:200] for name in judges]
+    values = [number_of(row.fields, name) for row in contents.rows[:200] for name in judges]
     numbers = [value for value in values if value is not None]
     is_book = contents.columns[:2] == ("query", "docid") and len(judges) > 1
     is_book = is_book and bool(numbers) and all(0 <= value <= 100 for value in numbers)
@@ -307,13 +307,13 @@ def _book_table(contents: Contents) -> str:
 
 @reader("quepid-book-csv", "judgments of a book of Quepid as CSV", _book_table)
 def read_book_table(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments of a book of Quepid as CSV: one for each filled cell in a judge's column."""
+    """Yield judgments of a Quepid book as CSV, one for each filled cell of a judge's column."""
     judges = contents.columns[2:]
     yield Used("judges", ", ".join(judges))
     for row in contents.rows:
         doc = id_key(row.fields.get("docid"))
-        grades = [(doc, row.fields[judge]) for judge in judges if plain_text(row.fields.get(judge))]
-        yield from query_items(text_key(row.fields.get("query")), row.where, "no query", grades=grades)
+        grades = [(doc, row.fields[judge]) for judge in judges if text_of(row.fields, judge)]
+        yield from query_items(text_key(row.fields, "query"), row.where, "no query", grades=grades)
 
 
 @reader(
@@ -329,18 +329,23 @@ def read_book_table(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, rankings without scores, and ratings, if any, of a snapshot of Quepid, with its
-    identifiers."""
+    """Yield queries, rankings without scores, and ratings, if any, of a Quepid snapshot."""
     texts: dict[str, str] = {}
     for n, query in enumerate(objects(contents.value, "queries"), 1):
-        key = ItemKey(identifier(query.get("query_id")), plain_text(query.get("query_text")))
+        key = ItemKey(id_of(query, "query_id"), text_of(query, "query_text"))
         texts[key.id] = key.text
         yield FoundQuery(key, f"query {n}", _about(query))
-        for doc, grade in table_at(query, "ratings").items():
+        for doc, grade in members_at(query, "ratings"):
             yield Judgment(key, ItemKey(doc), grade, f"query {n}")
-    run, docs_of = plain_text(value_at(contents.value, "name")), table_at(contents.value, "docs")
-    for query_id in docs_of:
-        docs = [id_key(one.get("id")) for one in objects(docs_of, query_id) if not one.get("rated_only")]
+    run = text_of(contents.value, "name")
+    for query_id, listed in members_at(contents.value, "docs"):
+        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+            yield Refused(f"docs of {query_id}", "no list of documents")
+            continue
+        returned = [one for one in listed if one.get("rated_only") in (None, False)]
+        if rated := len(listed) - len(returned):
+            yield LeftOut("documents that are rated and were not returned", rated)
+        docs = [id_key(one.get("id")) for one in returned]
         key = ItemKey(query_id, texts.get(query_id, ""))
         yield Ranking(key, tuple(docs), f"docs of {query_id}", run=run)
 
@@ -351,17 +356,16 @@ def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
     when("query and information_need", lambda contents: contents.columns == ("query", "information_need")),
 )
 def read_needs(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by their texts, with the information need as metadata, from a table of
-    Quepid."""
+    """Yield queries, identified by text, with the information need as metadata, from a Quepid table."""
     for row in contents.rows:
-        yield from query_items(text_key(row.fields.get("query")), row.where, "no query", _about(row.fields))
+        yield from query_items(text_key(row.fields, "query"), row.where, "no query", _about(row.fields))
 
 
 # ----------
 # Retrieval spans of OpenInference and of the GenAI convention of OpenTelemetry.
 
 
-Attributes = Mapping[str, Any]
+Attributes = Cells
 
 _UNNAMED = "documents with neither identifier nor text"
 _FLAT_NAME = re.compile(r"retrieval\.documents\.(\d+)\.document\.(\w+)")
@@ -378,25 +382,25 @@ def _otlp_value(value: object) -> Any:  # noqa: ANN401  an attribute holds anyth
     return next((value[name] for name in names if name in value), None)
 
 
-def _otlp_attributes(pairs: list[dict[str, Any]]) -> dict[str, Any]:
-    return {plain_text(one.get("key")): _otlp_value(one.get("value")) for one in pairs}
+def _otlp_attributes(pairs: list[dict[str, Any]]) -> Cells:
+    return Cells({text_of(one, "key"): _otlp_value(one.get("value")) for one in pairs})
 
 
 def _spans(contents: Contents) -> list[tuple[str, Attributes]]:
     spans: list[tuple[str, Attributes]] = [
-        (f"span {plain_text(span.get('spanId'))}", _otlp_attributes(objects(span, "attributes")))
+        (f"span {text_of(span, 'spanId')}", _otlp_attributes(objects(span, "attributes")))
         for row in contents.rows
         for resource in objects(row.fields, "resourceSpans")
         for scope in objects(resource, "scopeSpans")
         for span in objects(scope, "spans")
     ]
     flat = [(row.where, row.fields.get("attributes")) for row in contents.rows]
-    return spans + [(where, attributes) for where, attributes in flat if isinstance(attributes, dict)]
+    return spans + [(where, attributes) for where, attributes in flat if isinstance(attributes, Cells)]
 
 
 def _is_retrieval(attributes: Attributes) -> bool:
     kind, operation = attributes.get("openinference.span.kind"), attributes.get("gen_ai.operation.name")
-    return kind == "RETRIEVER" or operation == "retrieval"
+    return bool(kind == "RETRIEVER" or operation == "retrieval")
 
 
 def _retrievals(contents: Contents) -> str:
@@ -408,17 +412,16 @@ def _retrievals(contents: Contents) -> str:
 
 @reader("spans", "retrieval spans of OpenInference or OpenTelemetry GenAI", _retrievals)
 def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each retrieval span of OpenInference or OpenTelemetry; other spans are counted as
-    left out.
+    """Yield a ranking from each retrieval span of OpenInference or OpenTelemetry; other spans are counted.
 
     Documents without an identifier are identified by their text.
     """
-    others: Counter[str] = Counter()
+    others, unused = Counter[str](), Counter[str]()
     for where, attributes in _spans(contents):
         if not _is_retrieval(attributes):
-            others[plain_text(attributes.get("openinference.span.kind")) or "other"] += 1
+            others[text_of(attributes, "openinference.span.kind") or "other"] += 1
             continue
-        text = plain_text(attributes.get("gen_ai.retrieval.query.text"))
+        text = text_of(attributes, "gen_ai.retrieval.query.text")
         if not text:  # input.value may be JSON around the query
             value = attributes.get("input.value")
             inner = _json(value) if isinstance(value, str) and value.lstrip().startswith("{") else None
@@ -428,8 +431,8 @@ def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
         docs = _retrieved(attributes)
         keys = [
             ItemKey(
-                identifier(one.get("id")),
-                plain_text(one.get("content" if "content" in one else "page_content")),
+                id_of(one, "id"),
+                text_of(one, "content" if "content" in one else "page_content"),
             )
             for one in docs
         ]
@@ -444,7 +447,10 @@ def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
         ]
         missing = "no text of the query; let the instrumentation record it"
         yield from query_items(ItemKey(text=text), where, missing, docs=keys, scores=scores)
+        if "resourceSpans" in contents.columns:  # pairs of keys and values, now an object
+            unused.update(attributes.left("attributes"))
     yield from (LeftOut(f"spans of kind {kind}", count) for kind, count in sorted(others.items()))
+    yield from (LeftOut(name, count) for name, count in unused.items())
 
 
 def _json(value: object) -> Any:  # noqa: ANN401  JSON holds anything
@@ -463,7 +469,7 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     flat_documents: dict[int, dict[str, Any]] = {}
     for name, value in attributes.items():
         if flat := _FLAT_NAME.fullmatch(name):
-            used = flat[2] in ("id", "content", "page_content", "score", "metadata")
+            used = flat[2] in ("id", "content", "page_content", "score")
             flat_documents.setdefault(int(flat[1]), {})[flat[2]] = attributes.get(name) if used else value
     docs = [flat_documents[rank] for rank in sorted(flat_documents)]
     beside = objects(_json(attributes.get("output.value")), "documents")
@@ -481,21 +487,21 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     has_columns("context.span_id", "document_position"),
 )
 def read_frame(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each span of Phoenix, by position; documents without `document_id` are identified
-    by text."""
+    """Yield a ranking for each span of Phoenix, by position; documents without `document_id` go by their
+    text."""
     spans: dict[str, list[Mapping[str, Any]]] = {}
     for row in contents.rows:
-        if number(row.fields.get("document_position")) is None or not plain_text(row.fields.get("input")):
+        if number_of(row.fields, "document_position") is None or not text_of(row.fields, "input"):
             yield Refused(row.where, "no input, or no number in document_position")
         else:
-            spans.setdefault(plain_text(row.fields.get("context.span_id")), []).append(row.fields)
+            spans.setdefault(text_of(row.fields, "context.span_id"), []).append(row.fields)
     for span, rows in spans.items():
         rows.sort(key=lambda row: number(row["document_position"]) or 0.0)
-        docs = [ItemKey(identifier(row.get("document_id")), plain_text(row.get("reference"))) for row in rows]
+        docs = [ItemKey(id_of(row, "document_id"), text_of(row, "reference")) for row in rows]
         if not all(doc.id or doc.text for doc in docs):
             yield Refused(f"span {span}", _UNNAMED)
             continue
-        scores = [number(row.get("document_score")) for row in rows]
+        scores = [number_of(row, "document_score") for row in rows]
         yield from query_items(
-            text_key(rows[0]["input"]), f"span {span}", "no input", docs=docs, scores=scores
+            text_key(rows[0], "input"), f"span {span}", "no input", docs=docs, scores=scores
         )

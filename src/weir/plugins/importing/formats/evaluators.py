@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from weir.plugins.importing.cells import has_value, listed, number, plain_text, spelled
+from weir.plugins.importing.cells import has_value, listed, plain_text, spelled
 from weir.plugins.importing.contents import Contents, TableRow
 from weir.plugins.importing.items import (
     Choices,
@@ -21,6 +21,8 @@ from weir.plugins.importing.items import (
     Refused,
     Used,
     id_key,
+    members_at,
+    number_of,
     objects,
     query_items,
     read_whole,
@@ -42,27 +44,28 @@ def _answer(text: str) -> dict[str, str]:
 
 
 def _context_keys(value: object, mark: str = "") -> list[ItemKey]:
-    """Return the keys, by text, of a list of contexts, or of the texts in a cell; [] without a value.
+    """Return the keys, by text, of a list of contexts, or of a cell's texts; [] without a value.
 
-    mark: separator of several texts in a cell; "" for none.
+    mark: separator of texts in a cell; "" for none.
 
-    Raises ValueError for other values, and for a member of a list that is no text.
+    Raises ValueError for other values, and for a member that is no text.
     """
     contexts = listed(value)
     if contexts is None and isinstance(value, str):
-        return [text_key(one) for one in (value.split(mark) if mark else [value]) if one.strip()]
+        return [ItemKey(text=one.strip()) for one in (value.split(mark) if mark else [value]) if one.strip()]
     if contexts is None and has_value(value):
         raise ValueError(f"{type(value).__name__} as contexts; expected a list of texts")
     if any(not (isinstance(one, str) and one.strip()) for one in contexts or []):
         raise ValueError("a member of a list of contexts is no text")
-    return list(map(text_key, contexts or []))
+    return [ItemKey(text=one.strip()) for one in contexts or []]
 
 
 def _samples(contents: Contents) -> list[TableRow]:
     if contents.shape == "rows" or {"user_input", "question"} & set(contents.columns):
         return list(contents.rows)
     value = table_at(contents.value)
-    inputs = [(name, one.get("metric_input")) for name in value for one in objects(value, name)]
+    names = [name for name, members in value.items() if isinstance(members, list)]
+    inputs = [(name, one.get("metric_input")) for name in names for one in objects(value, name)]
     return [
         TableRow.of(f"{name} {n}", one) for n, (name, one) in enumerate(inputs, 1) if isinstance(one, dict)
     ]
@@ -82,10 +85,7 @@ def _ragas(contents: Contents) -> str:
 
 @reader("ragas", "a dataset of ragas", _ragas)
 def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with answers, judgments and a run from samples of ragas.
-
-    Documents without identifiers are identified by their texts.
-    """
+    """Yield queries with answers, judgments and a run of ragas; documents go by identifier or else text."""
     rows = _samples(contents)
     by_id = any(name in row.fields for row in rows for name in _BY_ID)
     yield from map(Used, ("relevant", "retrieved"), _BY_ID if by_id else _BY_TEXT)
@@ -94,9 +94,9 @@ def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _question(row: TableRow) -> tuple[ItemKey, str, dict[str, str]]:
-    question = row.fields.get("user_input" if "user_input" in row.fields else "question")
-    missing = "a conversation instead of a question" if question else "no user_input"
-    return text_key(question), missing, _answer(text_of(row.fields, *_ANSWERS))
+    name = "user_input" if "user_input" in row.fields else "question"
+    missing = "a conversation instead of a question" if row.fields.get(name) else "no user_input"
+    return text_key(row.fields, name), missing, _answer(text_of(row.fields, *_ANSWERS))
 
 
 def _sample_by_id(row: TableRow) -> Iterator[Item]:
@@ -104,7 +104,9 @@ def _sample_by_id(row: TableRow) -> Iterator[Item]:
     relevant, returned = (listed(row.fields.get(name)) for name in _BY_ID)
     grades = [(id_key(doc), 1) for doc in relevant or []]
     docs = None if returned is None else [id_key(doc) for doc in returned]
-    yield from query_items(key, row.where, missing, {**row.fields.rest(_BY_TEXT), **answer}, grades, docs)
+    yield from query_items(
+        key, row.where, missing, {**row.fields.rest((*_BY_TEXT, *answer)), **answer}, grades, docs
+    )
 
 
 def _sample_by_text(row: TableRow) -> Iterator[Item]:
@@ -114,7 +116,9 @@ def _sample_by_text(row: TableRow) -> Iterator[Item]:
         row.fields.get("retrieved_contexts" if "retrieved_contexts" in row.fields else "contexts")
     )
     grades = [(doc, 1) for doc in relevant]
-    yield from query_items(key, row.where, missing, {**row.fields.rest(), **answer}, grades, returned or None)
+    yield from query_items(
+        key, row.where, missing, {**row.fields.rest(answer), **answer}, grades, returned or None
+    )
 
 
 @reader(
@@ -147,10 +151,10 @@ def _one_golden(mark: str, row: TableRow) -> Iterator[Item]:
     relevant, returned = (
         _context_keys(row.fields.get(name), mark) for name in ("context", "retrieval_context")
     )
-    key, answer = text_key(row.fields.get("input")), _answer(plain_text(row.fields.get("expected_output")))
+    key, answer = text_key(row.fields, "input"), _answer(text_of(row.fields, "expected_output"))
     grades = [(doc, 1) for doc in relevant]
     yield from query_items(
-        key, row.where, "no input", {**row.fields.rest(), **answer}, grades, returned or None
+        key, row.where, "no input", {**row.fields.rest(answer), **answer}, grades, returned or None
     )
 
 
@@ -168,18 +172,20 @@ def _retriever_spans(contents: Contents) -> list[dict[str, Any]]:
 def read_deepeval_traces(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each retriever span of DeepEval; a span whose output has no documents is refused."""
     for n, span in enumerate(_retriever_spans(contents), 1):
-        where, key, docs = f"retriever span {n}", text_key(span.get("input")), []
+        where, key, docs = f"retriever span {n}", text_key(span, "input"), []
         output = span["output"] if isinstance(span.get("output"), list) else []
         for one in output:
             if isinstance(one, dict):
                 name = text_of(one, "id", "doc_id", "document_id")
-                docs.append(ItemKey(name, plain_text(one.get("text" if "text" in one else "content"))))
+                docs.append(ItemKey(name, text_of(one, "text" if "text" in one else "content")))
             else:
-                docs.append(ItemKey() if plain_text(one) == "[object Object]" else text_key(one))
+                docs.append(
+                    ItemKey() if plain_text(one) == "[object Object]" else ItemKey(text=plain_text(one))
+                )
         if key.text and (not docs or ItemKey() in docs):
             yield Refused(where, "its output holds no documents")
             continue
-        scores = [number(one.get("score")) for one in output if isinstance(one, dict)]
+        scores = [number_of(one, "score") for one in output if isinstance(one, dict)]
         yield from query_items(key, where, "no input text", docs=docs, scores=scores)
 
 
@@ -206,7 +212,7 @@ def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each retrieval event of TruLens; documents are identified by their texts."""
     others = 0
     for where, event in _events(contents):
-        key = text_key(event.get(f"{_PATH}retrieval.query_text"))
+        key = text_key(event, f"{_PATH}retrieval.query_text")
         if event.get(f"{_PATH}span_type") != "retrieval" or not key.text:
             others += 1
             continue
@@ -233,11 +239,17 @@ def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
 )
 def read_pairs(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield documents, queries, and judgments of grade 1 from LlamaIndex's EmbeddingQAFinetuneDataset."""
-    for name, text in table_at(contents.value, "corpus").items():
-        yield Document(ItemKey(name, plain_text(text)), f"corpus {name}")
-    for name, text in table_at(contents.value, "queries").items():
-        yield FoundQuery(ItemKey(name, plain_text(text)), f"query {name}")
-    for name, docs in table_at(contents.value, "relevant_docs").items():
+    for name, text in members_at(contents.value, "corpus"):
+        if isinstance(text, str):
+            yield Document(ItemKey(name, text.strip()), f"corpus {name}")
+        else:
+            yield Refused(f"corpus {name}", "no text")
+    for name, text in members_at(contents.value, "queries"):
+        if isinstance(text, str):
+            yield FoundQuery(ItemKey(name, text.strip()), f"query {name}")
+        else:
+            yield Refused(f"query {name}", "no text")
+    for name, docs in members_at(contents.value, "relevant_docs"):
         if not isinstance(docs, list):
             yield Refused(f"query {name}", "no list in relevant_docs")
             continue
@@ -263,6 +275,6 @@ def read_rag_dataset(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _rag_example(row: TableRow) -> Iterator[Item]:
-    answer = _answer(plain_text(row.fields.get("reference_answer")))
+    answer = _answer(text_of(row.fields, "reference_answer"))
     grades = [(doc, 1) for doc in _context_keys(row.fields["reference_contexts"])]
-    yield from query_items(text_key(row.fields["query"]), row.where, "no query", answer, grades)
+    yield from query_items(text_key(row.fields, "query"), row.where, "no query", answer, grades)

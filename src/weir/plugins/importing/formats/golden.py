@@ -166,10 +166,14 @@ def _records(contents: Contents) -> list[TableRow]:
     if value and all(isinstance(one, dict) and _has_role(one, "query", "query_id") for one in value.values()):
         rows = [TableRow.of(f"'{name}'", {"query_id": name, **one}) for name, one in value.items()]
         texts = of_role([name for row in rows for name in row.fields], "query")
-        numbered = any(numbers_rows("query_id", text, rows) for text in texts)  # as pandas does
-        for row, (name, one) in zip(rows, value.items(), strict=True):
-            if "query_id" not in one and (numbered or _has_role(one, "query_id")):
-                del row.fields["query_id"]
+        numbered = all(map(str.isdecimal, value)) and any(
+            numbers_rows("query_id", text, rows) for text in texts
+        )
+        for n, (row, (name, one)) in enumerate(zip(rows, value.items(), strict=True)):
+            own = [plain_text(dict.get(one, column)) for column in of_role(one, "query_id")]
+            if own or numbered:  # as pandas numbers rows
+                row.fields.pop("query_id", None)
+                row.fields.update({} if name in (str(n), *own) else {"index": name}, **one)
             contents.rows[0].fields.take(name)
             one.track_with(row.fields)
         return rows
@@ -209,11 +213,11 @@ _NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
 
 
 def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
-    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to one column of
+    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to a column of
     lists.
 
-    A column without a number, as doc beside doc.1, is the first. Empty cells are left out. Raises BadValue
-    for numbered grades, scores or ranks beside the documents, and for several columns of grades alone.
+    Without a number a column is the first; empty cells are left out. Raises BadValue for numbered grades,
+    scores or ranks beside documents, and for several columns of grades.
     """
     columns = dict.fromkeys(name for row in rows for name in row.fields)
     families: dict[str, dict[int, str]] = {}
@@ -348,8 +352,7 @@ def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
 def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by rank, from rows with named fields, from lines of query, document and rank, or TREC's
-    lines."""
+    """Yield rankings by rank, from named fields, from lines of query, document and rank, or TREC's lines."""
     if contents.shape == "lines":
         yield from rank_lines(contents)
     else:
@@ -507,8 +510,8 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
             yield Refused(row.where, "neither an identifier nor a text of the query")
             continue
         unanswerable = _is_unanswerable(layout, row)
-        more = row.fields.rest(apart)
         answer = layout.of(row, "answer")
+        more = row.fields.rest({*apart, "answer"} if has_value(answer) else apart)
         if has_value(answer):
             more["answer"] = answer if isinstance(answer, (list, dict)) else plain_text(answer)
         try:
@@ -737,11 +740,12 @@ def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     role = next((role for role in ("grade", "score") if role in layout.roles), "")
     for row in rows:
         grade, doc = layout.of(row, role) if role else 1, layout.doc(row)
-        if doc == ItemKey() and plain_text(grade).casefold() in MISSING:
+        missing = not isinstance(grade, (dict, list)) and plain_text(grade).casefold() in MISSING
+        if doc == ItemKey() and missing:
             queries_alone += 1
         elif doc == ItemKey():
             yield Refused(row.where, "no document")
-        elif role and plain_text(grade).casefold() in MISSING and layout.query(row) != ItemKey():
+        elif role and missing and layout.query(row) != ItemKey():
             unjudged += 1
             yield from layout.document(row)
         else:

@@ -19,6 +19,7 @@ from weir.plugins.importing.cells import (
     plain_text,
     refuse_no_identifier,
     spelled,
+    take_whole,
 )
 from weir.plugins.importing.contents import (
     Contents,
@@ -40,8 +41,12 @@ from weir.plugins.importing.items import (
     Refused,
     Used,
     id_key,
+    id_of,
+    members_at,
     read_whole,
     table_at,
+    text_of,
+    value_at,
 )
 from weir.plugins.importing.readers import has_columns, reader, when
 
@@ -114,8 +119,10 @@ def read_texts_by_id(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 
 def _dumped(contents: Contents) -> list[TableRow]:
-    store = table_at(contents.value, "docstore/data") if isinstance(contents.value, dict) else {}
-    wrapped = [(f"node {name}", one.get("__data__")) for name, one in store.items() if isinstance(one, dict)]
+    nodes = members_at(contents.value, "docstore/data")
+    wrapped = [(f"node {name}", one.get("__data__")) for name, one in nodes if isinstance(one, dict)]
+    for _, node in nodes:
+        value_at(node, "__type__")  # says that it is a node
     wrapped += [(row.where, row.fields.get("kwargs")) for row in contents.rows if "lc" in row.fields]
     opened = [(where, _unpacked(data)) for where, data in wrapped]
     return [
@@ -155,7 +162,7 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
     for row in contents.rows:
         try:
             refuse_no_identifier(name, row.fields.get(name))
-            key = ItemKey(identifier(row.fields.get(name)), _text(row, text))
+            key = ItemKey(id_of(row.fields, name), _text(row, text))
         except ValueError as error:
             yield Refused(row.where, str(error))
             continue
@@ -211,8 +218,7 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _identifiers_within(contents: Contents, own: str) -> tuple[str, list[str], list[Any]]:
-    """Return (column, columns whose values repeat, values) of the identifiers in the field `metadata` of each
-    row.
+    """Return (column, columns whose values repeat, values) of identifiers within each row's `metadata`.
 
     (`own`, [], None for each row) if there are none, or one occurs twice.
     """
@@ -250,6 +256,7 @@ def _text(row: TableRow, column: str) -> str:
 
 def _metadata(row: TableRow) -> dict[str, Any]:
     inner = row.fields.get("metadata")
+    take_whole(inner)
     own = dict(inner) if isinstance(inner, dict) else {"metadata": inner} if has_value(inner) else {}
     fields = row.fields.rest()
     return fields | {
@@ -288,7 +295,7 @@ def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     rows, odd = with_identifiers(contents.rows, (query_id, document))
     yield from (Refused(where, reason) for where, reason in odd.items())
     for row in rows:
-        query, doc = identifier(row.fields.get(query_id)), identifier(row.fields.get(document))
+        query, doc = id_of(row.fields, query_id), id_of(row.fields, document)
         if not query or not doc:
             yield Refused(row.where, "no query-id or no corpus-id")
         else:
@@ -342,27 +349,25 @@ def read_instructions(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("esci", "the shopping queries of ESCI", has_columns("query", "product_id", "esci_label"))
 def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with locale, and judgments by split, from ESCI (labels E, S, C, I are grades 3, 2, 1, 0).
+    """Yield queries with locale, and judgments by split, from ESCI (E, S, C, I are grades 3, 2, 1, 0).
 
-    A document's identifier is the product's, or locale/product if there are several locales.
+    A document is the product, or locale/product if there are several locales.
     """
     yield FileRemark(
         "the letters E, S, C and I (exact, substitute, complement, irrelevant) are the grades 3, 2, 1 and 0"
     )
-    locales = {plain_text(row.fields.get("product_locale")) for row in contents.rows} - {""}
+    locales = {text_of(row.fields, "product_locale") for row in contents.rows} - {""}
     for row in contents.rows:
         fields: Mapping[str, Any] = row.fields
-        key = ItemKey(identifier(fields.get("query_id")), plain_text(fields.get("query")))
-        locale, letter = plain_text(fields.get("product_locale")), plain_text(fields.get("esci_label"))
+        key = ItemKey(id_of(fields, "query_id"), text_of(fields, "query"))
+        locale, letter = text_of(fields, "product_locale"), text_of(fields, "esci_label")
         if letter not in _LETTERS or not key.text:
             yield Refused(row.where, f"the label '{letter[:20]}'; expected E, S, C or I, and a query")
             continue
-        product = identifier(fields.get("product_id"))
+        product = id_of(fields, "product_id")
         doc = f"{locale}/{product}" if len(locales) > 1 else product
         yield FoundQuery(key, row.where, {"locale": locale} if locale else {})
-        yield Judgment(
-            key, ItemKey(doc), _LETTERS[letter], row.where, plain_text(fields.get("split")) or "test"
-        )
+        yield Judgment(key, ItemKey(doc), _LETTERS[letter], row.where, text_of(fields, "split") or "test")
 
 
 # ----------

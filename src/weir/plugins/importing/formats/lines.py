@@ -15,7 +15,7 @@ from weir.files.column_names import field_names, fold
 from weir.files.formats import BLANKS, TREC_COLUMNS, columns_of, say_remarks, second_column, trec_fault
 from weir.files.one_system import mixed_row
 from weir.files.pickles import is_pickle
-from weir.plugins.importing.cells import identifier, is_identifier, listed, number, plain_text
+from weir.plugins.importing.cells import is_identifier, listed, number, plain_text, take_whole
 from weir.plugins.importing.contents import BEYOND, Contents
 from weir.plugins.importing.items import (
     ByWords,
@@ -30,8 +30,10 @@ from weir.plugins.importing.items import (
     Member,
     Ranking,
     Refused,
+    id_of,
     member_of,
     names_document,
+    number_of,
     objects,
     query_items,
     ranking_item,
@@ -126,8 +128,7 @@ def _run_rows(contents: Contents) -> str:
 
 @reader("trec-run", "a run in TREC's format", _run_rows)
 def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings from a run in TREC's format, ordered by score as trec_eval does, with a remark on its
-    header."""
+    """Yield rankings by score, as trec_eval orders them, from a run in TREC's format."""
     if "ir_metadata.start" in contents.text[:1000]:
         header = [line for line in contents.text.split("\n") if line.startswith("#")]
         yield FileRemark(f"a header of ir_metadata, {len(header)} lines, describes the run")
@@ -176,11 +177,8 @@ def read_trec_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def qrels_lines(contents: Contents) -> Iterator[Item]:
-    """Yield judgments from lines of (query, 0, document, grade), (query, document, grade), or (query,
-    document).
-
-    Pairs without a grade have grade 1.
-    """
+    """Yield judgments from lines of query, perhaps an iteration, document and grade; pairs alone have grade
+    1."""
     pairs, second = False, Counter[str]()
     for where, cells in _cells(contents):
         second.update(cells[1:2] if len(cells) == 4 else ())
@@ -211,10 +209,7 @@ def _colbert(contents: Contents) -> str:
 
 @reader("colbert", "a ranking of ColBERT", _colbert)
 def read_colbert(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by rank from ColBERT's lines: query, document, rank, and perhaps score.
-
-    A fifth column of labels is left out.
-    """
+    """Yield rankings by rank from ColBERT's lines: query, document, rank, perhaps score and label."""
     yield from _rankings(_cells(contents), (4, 5), "query, document, rank and score", doc=1, rank=2, score=3)
 
 
@@ -373,7 +368,7 @@ def _letor(contents: Contents) -> str:
 
 @reader("letor", "LETOR or SVMrank", _letor)
 def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments from LETOR's lines, of the documents that comments name, and queries with texts.
+    """Yield judgments from LETOR's lines, of documents named in comments, and queries with texts.
 
     Raises BadValue, while read, if every grade is 0.
     """
@@ -423,9 +418,8 @@ def is_nested(value: object) -> bool:
 def _nested(contents: Contents) -> Nested:
     if not is_nested(contents.value):
         raise BadValue(f"{contents.path}: no object of objects; expected {{query: {{document: number}}}}")
+    take_whole(contents.value)
     nested: Nested = contents.value
-    for row in contents.rows:
-        row.fields.take(*nested)
     return nested
 
 
@@ -436,10 +430,10 @@ def _nested(contents: Contents) -> Nested:
     general=True,
 )
 def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments or rankings from {query: {document: number}}.
+    """Yield judgments (if the file's name says so) or rankings (if a number is a fraction) by query and
+    document.
 
-    They are judgments if the file's name says so, else rankings if a number is a fraction. Raises BadValue,
-    while read, otherwise.
+    Raises BadValue, while read, otherwise.
     """
     numbers = [value for row in _nested(contents).values() for value in row.values()]
     if contents.says("qrels", "qrel"):
@@ -474,6 +468,7 @@ def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
 
     run: name of the run.
     """
+    take_whole(nested)
     for query, row in nested.items():
         scores: dict[ItemKey, float] = {}
         for doc, value in row.items():
@@ -491,10 +486,12 @@ def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield rankings from predictions of MTEB, a run for each subset and split, with a remark on the
     revision."""
     model = table_at(contents.value, "mteb_model_meta")
-    name = plain_text(model.get("model_name")).replace("/", "__") or contents.stem
-    if revision := plain_text(model.get("revision")):
+    name = text_of(model, "model_name").replace("/", "__") or contents.stem
+    if revision := text_of(model, "revision"):
         yield FileRemark(f"revision {revision} of the model")
-    subsets = {key: contents.value[key] for key in table_at(contents.value) if key != "mteb_model_meta"}
+    whole = table_at(contents.value)
+    names = [key for key, one in whole.items() if isinstance(one, dict) and key != "mteb_model_meta"]
+    subsets = {key: whole[key] for key in names}
     parts = _parts(subsets)
     if len(parts) > 1:
         yield FileRemark("a run for each subset and split: " + ", ".join(path for path, _ in parts))
@@ -505,8 +502,8 @@ def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
 def _parts(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Nested]]:
     if is_nested(value):
         return [(path, value)]
-    inner = [(f"{path}.{name}".strip("."), one) for name, one in value.items() if isinstance(one, dict)]
-    return [part for name, one in inner for part in _parts(one, name)]
+    inner = [name for name, one in value.items() if isinstance(one, dict)]
+    return [part for name in inner for part in _parts(value[name], f"{path}.{name}".strip("."))]
 
 
 @reader(
@@ -531,9 +528,9 @@ def read_requests(contents: Contents, _: Choices) -> Iterator[Item]:
                 if isinstance(inner, dict)
                 else plain_text(inner)
             )
-            docs.append(ItemKey(identifier(one.get("docid")), text))
-        key = ItemKey(identifier(query.get("qid")), plain_text(query.get("text")))
-        scores = [number(one.get("score")) for one in candidates]
+            docs.append(ItemKey(id_of(one, "docid"), text))
+        key = ItemKey(id_of(query, "qid"), text_of(query, "text"))
+        scores = [number_of(one, "score") for one in candidates]
         yield from query_items(key, row.where, "no query", docs=docs, scores=scores)
 
 
@@ -571,8 +568,8 @@ def _lists(contents: Contents) -> dict[str, list[Member]]:
 def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Yield rankings or judgments from {query: [document, ...]}.
 
-    They are rankings if the file's name says so, a number is a fraction or the file is a pickle, else
-    judgments if the name says so. Raises BadValue, while read, otherwise.
+    Rankings by the file's name, a fraction or a pickle, judgments by the name. Raises BadValue, while read,
+    otherwise.
     """
     lists = _lists(contents)
     numbers = [one.number for row in lists.values() for one in row]
@@ -603,8 +600,7 @@ def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("list-qrels", "relevant documents as lists by query")
 def read_list_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the judgments of {query: [document, ...]}; the grade is the number beside a document, by default
-    1.
+    """Yield the judgments of {query: [document, ...]}; a number beside a document is its grade, by default 1.
 
     A query without documents is refused.
     """

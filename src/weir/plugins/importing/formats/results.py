@@ -16,12 +16,11 @@ from weir.plugins.importing.cells import (
     has_value,
     identifier,
     is_grade,
-    number,
     one_of,
     plain_text,
 )
 from weir.plugins.importing.contents import Contents, TableRow, text_column
-from weir.plugins.importing.formats.engines import document_key, sources
+from weir.plugins.importing.formats.engines import document_key
 from weir.plugins.importing.formats.layouts import read_corpus
 from weir.plugins.importing.formats.lines import is_nested, nested_rankings
 from weir.plugins.importing.items import (
@@ -34,8 +33,11 @@ from weir.plugins.importing.items import (
     Refused,
     Used,
     failure_of,
+    id_of,
     member_of,
+    members_at,
     names_document,
+    number_of,
     objects,
     places_of,
     ranking_item,
@@ -69,7 +71,7 @@ class _Answered:
 
     def key(self) -> ItemKey:
         found = _query_key(self.name, self.fields)
-        own = {plain_text(one.get("qid")) for one in self.listed} - {""}
+        own = {text_of(one, "qid") for one in self.listed} - {""}
         return ItemKey(found.id or (own.pop() if len(own) == 1 else ""), found.text)
 
 
@@ -83,14 +85,14 @@ def _by_query(contents: Contents, *own: str) -> list[tuple[str, str, dict[str, A
     value = contents.value
     by_name = isinstance(value, dict) and value and all(isinstance(one, dict) for one in value.values())
     if by_name and value.keys().isdisjoint(own):
-        return [(f"query {name}", name, value[name]) for name in value]
+        return [(f"query {name}", name, one) for name, one in members_at(value)]
     return [(row.where, "", row.fields) for row in contents.rows]
 
 
 def _is_returned(member: object) -> bool:
     if not isinstance(member, dict) or not names_document(member):
         return False
-    return any(number(member.get(name)) is not None for name in ("score", "rank"))
+    return any(number_of(member, name) is not None for name in ("score", "rank"))
 
 
 def _answered(contents: Contents) -> list[_Answered]:
@@ -113,10 +115,9 @@ def _answers(contents: Contents) -> str:
 
 @reader("retrieved", "what was retrieved for each query (DPR, Pyserini, Atlas, RankGPT, Patapsco)", _answers)
 def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with answers, documents that have texts, and rankings, as DPR, Pyserini and others write
-    them.
+    """Yield queries with answers, documents with texts, and rankings, as DPR, Pyserini and others write them.
 
-    A ranking is ordered by rank if all its documents have one, else as listed. A failed search is refused.
+    Rankings go by rank if all documents have one, else as listed. A failed search is refused.
     """
     answered = _answered(contents)
     yield from (Used("retrieved", name) for name in dict.fromkeys(one.field for one in answered))
@@ -176,13 +177,13 @@ def _responses(contents: Contents) -> list[Response]:
     for where, name, fields in _by_query(contents, "hits", "responses"):
         several = objects(fields, "responses")
         for n, one in enumerate(several or [fields], 1):
-            hits = [] if "error" in one and "hits" not in one else value_at(one, "hits", "hits")
+            hits = [] if "error" in one and "hits" not in one else dict.get(table_at(one, "hits"), "hits")
             if not isinstance(hits, list) or not all(
-                identifier(hit.get("_id")) for hit in objects(one, "hits", "hits")
+                id_of(hit, "_id") for hit in objects(one, "hits", "hits")
             ):
                 return []
             workbench = {"searchText", "judgmentRatings", "querySetId", "querySetQueries"}
-            if any(workbench & set(source) for source in sources(one)):
+            if any(workbench & set(dict.get(hit, "_source") or ()) for hit in objects(one, "hits", "hits")):
                 return []
             key = _query_key("" if several else name, one)
             found.append((f"response {n}" if several else where, key, objects(one, "hits", "hits"), one))
@@ -206,13 +207,12 @@ def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKe
     when("hits with _id", _responses),
 )
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each response of _search or _msearch of Elasticsearch or OpenSearch.
+    """Yield a ranking from each response of _search or _msearch; documents as `document_key` names them.
 
-    A document's identifier is `_id`, or `_index/_id` if there are several indexes. Responses with failed
-    shards or a timeout are refused.
+    Responses with failed shards or a timeout are refused.
     """
     responses = _responses(contents)
-    indexes = {plain_text(hit.get("_index")) for *_, hits, _ in responses for hit in hits}
+    indexes = {text_of(hit, "_index") for *_, hits, _ in responses for hit in hits}
     keys, said = _queries(contents, responses)
     yield from said
     for key, (where, _own, hits, fields) in zip(keys, responses, strict=True):
@@ -220,16 +220,16 @@ def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
             yield Refused(where, fault)
             continue
         docs = [document_key(hit, indexes) for hit in hits]
-        yield ranking_item(key, docs, where, [number(hit.get("_score")) for hit in hits])
+        yield ranking_item(key, docs, where, [number_of(hit, "_score") for hit in hits])
 
 
 def _fault(response: Mapping[str, Any]) -> str:
-    failed, error = number(value_at(response, "_shards", "failed")), response.get("error")
+    failed, error = value_at(response, "_shards", "failed"), response.get("error")
     if error and "hits" not in response:
         return f"the engine refused it: {plain_text(value_at(error, 'reason')) or plain_text(error)}"
-    if response.get("timed_out") is True:
+    if response.get("timed_out") not in (None, False):
         return "the search timed out, so that hits may be missing"
-    return f"{failed:g} shards failed, so that hits may be missing" if failed else ""
+    return f"{failed} shards failed, so that hits may be missing" if failed not in (None, 0) else ""
 
 
 def _vespa_responses(contents: Contents) -> list[Response]:
@@ -244,22 +244,23 @@ def _vespa_hits(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [one for one in objects(fields, "root", "children") if not _is_group(one)]
 
 
-def _is_group(child: Mapping[str, Any]) -> bool:
-    return plain_text(child.get("id")).startswith("group:")
+def _is_group(child: dict[str, Any]) -> bool:
+    return plain_text(dict.get(child, "id")).startswith("group:")
+
+
+def _vespa_id(hit: dict[str, Any]) -> str:
+    own = text_of(table_at(hit, "fields"), "documentid")
+    return own if own and own != plain_text(dict.get(hit, "id")) else text_of(hit, "id")
 
 
 @reader("vespa", "results of Vespa", when("root.children with relevance", _vespa_responses))
 def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each result of Vespa; one with errors or without full coverage is refused.
 
-    A document's identifier is the part after `::` if all have the same prefix.
+    A document is the part of its identifier after `::` if all have the same prefix.
     """
     responses = _vespa_responses(contents)
-    own = [
-        plain_text(value_at(hit, "fields", "documentid")) or plain_text(hit["id"])
-        for *_, hits, _ in responses
-        for hit in hits
-    ]
+    own = [_vespa_id(hit) for *_, hits, _ in responses for hit in hits]
     heads = {name.partition("::")[0] for name in own}
     short = len(heads) == 1 and all(name.startswith("id:") and name.partition("::")[2] for name in own)
     if short:
@@ -272,12 +273,15 @@ def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
         if objects(fields, "root", "errors"):
             yield Refused(where, "Vespa reports errors, so that hits may be missing")
             continue
-        if value_at(fields, "root", "coverage", "full") is False:
+        if value_at(fields, "root", "coverage", "full") not in (None, True):
             yield Refused(where, "Vespa did not search all documents (coverage), so that hits may be missing")
             continue
-        ids = [plain_text(value_at(hit, "fields", "documentid")) or plain_text(hit["id"]) for hit in hits]
+        ids = list(map(_vespa_id, hits))
+        if "" in ids:
+            yield Refused(where, "a hit without an identifier")
+            continue
         docs = [ItemKey(name.partition("::")[2] if short else name) for name in ids]
-        yield ranking_item(key, docs, where, [number(hit.get("relevance")) for hit in hits])
+        yield ranking_item(key, docs, where, [number_of(hit, "relevance") for hit in hits])
 
 
 # ----------
@@ -416,7 +420,7 @@ def read_points(contents: Contents, choices: Choices) -> Iterator[Item]:
     keys, said = _queries(contents, [("", stored[n].query, [], {}) for n in ranked])
     yield from said if ranked else ()
     for key, n in zip(keys, ranked, strict=True):
-        docs = [ItemKey(identifier(row.fields.get(doc))) for row in lists[n]]
+        docs = [ItemKey(id_of(row.fields, doc)) for row in lists[n]]
         if ItemKey() in docs:
             yield Refused(f"list {n + 1}", f"a point without '{doc}'")
             continue

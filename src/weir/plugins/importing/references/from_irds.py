@@ -60,8 +60,8 @@ def irds_name(text: str) -> IrdsName:
 def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
     """Return a data set of ir_datasets as a collection, imported once; later calls do not need the package.
 
-    Raises UnknownName for an unknown data set, BadValue without queries or judgments, DownloadError if the
-    package fails or importing is forbidden.
+    Raises UnknownName, BadValue without queries or judgments, DownloadError if the package fails or importing
+    is forbidden.
     """
 
     def imported_folder(identifier: str, key: list[str], make: Callable[[Path], ImportReport]) -> Path:

@@ -261,13 +261,12 @@ def hub_name(text: str) -> HubName:
 
 
 def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
-    """Return a data set of the hub as a collection, imported once for each commit; a branch's commit is
-    remembered.
+    """Return a data set of the hub as a collection, imported once for each commit.
 
-    again: look up the branch's present commit.
+    again: look up the branch's present commit instead of the remembered one.
 
-    Raises DownloadError if the hub cannot be reached, importing is forbidden or a checksum differs, BadValue
-    or FormatError for other data.
+    Raises DownloadError if the hub cannot be reached, importing is forbidden or a checksum differs, BadValue,
+    FormatError.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None

@@ -136,7 +136,7 @@ def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Mater
     again: look up again which commit a branch names.
     fetch: False for no network access and no writing.
 
-    Raises FormatError if nothing is there, DownloadError if it may not be downloaded.
+    Raises FormatError if nothing is there, DownloadError if downloading is forbidden.
     """
     text = str(name)
     if is_reference(text):
