@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
+from weir.core.dangling import dangling
 from weir.core.frames import json_value
 from weir.core.judged import Judged
 from weir.core.pairs import pair_rows
@@ -153,7 +154,11 @@ def label_tables(first: Qrels, second: Qrels) -> LabelTables:
     """
     both, at = shared_pairs(first, second)
     if not len(both):
-        raise BadValue("no pair of query and document is judged by both")
+        strange = dangling(second, first.docs)
+        cause = (
+            f" (documents of the second: {strange.cause})" if strange is not None and strange.cause else ""
+        )
+        raise BadValue(f"no pair of query and document is judged by both{cause}")
     pair = (first.grade[both].astype(np.float64), second.grade[at].astype(np.float64))
     labels = np.unique(np.concatenate(pair))
     _check_number(labels)
