@@ -1140,7 +1140,7 @@ def compare_tables(
 ) -> tuple[Table, ...]:
     """Return tables of systems and of pairs for each comparison, and sentences on the method.
 
-    long: list all pairs; else those of `shown_pairs`.
+    long: list all pairs, not only `shown_pairs`.
     explain: say how the numbers were made.
     """
     comparisons, legend = briefly_named(comparisons)

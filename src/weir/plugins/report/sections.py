@@ -1896,7 +1896,10 @@ def _python_lines(study: Study) -> tuple[str, ...]:
     lines = ["import weir", "", "objects = {  # as they were given; the names are those in the results"]
     lines += [f"    {name!r}: ...,  # {str(one).removeprefix(f'{name}: ')}" for name, one in objects.items()]
     if any(one.version is None for one in objects.values()):
-        lines.append("    # without a version, results come back beside these, under another key")
+        lines.append(
+            "    # without a version, results come back beside these, under another key, as nothing says that"
+        )
+        lines.append("    # an object is the same; with version=... below, under one key from then on")
     lines += ["}"]
     for depth in dict.fromkeys(cell.depth for cell in own):
         cells = [cell for cell in own if cell.depth == depth]
