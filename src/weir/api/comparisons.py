@@ -443,9 +443,9 @@ def why(
     """Return the reasons why two numbers differ: why(qrels, first, second), why(folder, other_folder), or a
     result's folder and a published score.
 
-    results: judgments and two rankings as `evaluate` takes them (of which one may be a result's folder), or
-        {name: ranking} of both; or two folders such as results/scifact/bm25-fa19b4d424, or one such folder,
-        or two systems, where a live engine is asked for its fields, terms and scores.
+    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or one or two
+        folders such as results/scifact/bm25-fa19b4d424; or two systems, one a live engine, which is asked for
+        its fields, terms and scores.
     published: a published model to compare one folder with, such as "anserini bm25 flat", by default the one
         that its system should reproduce.
     measure: a measure such as nDCG@10, by default the first that both have.
@@ -757,7 +757,7 @@ def gate(
     pass.
 
     first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking;
-        of two folders of run files, those of one name are compared. Or only baseline and candidate, results
+        of two folders of run files, files of one name are compared. Or only baseline and candidate, results
         folders or files of `save_baseline`.
     measures: by default the measures of a saved baseline, else nDCG@10.
     max_drop: the largest drop of a mean that is accepted. In Python also {measure: drop}, with 0.01 for other
@@ -778,8 +778,7 @@ def gate(
     A measure passes if the one-sided lower bound of candidate minus baseline is within the allowed drop,
     fails if its mean dropped by more and surely dropped, and is undecided otherwise. The result is true if
     nothing failed or is undecided. Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer
-    than two queries, sides of different judgments and noise that lacks a measure, UnknownName for another
-    interval, and the WeirErrors of reading.
+    than two queries, and sides of different judgments, UnknownName for another interval.
     """
     allowed = gate_rules(max_drop, confidence, interval)
     cases, notes = cases_to_gate(
