@@ -525,11 +525,11 @@ def abstention(
     gained (nAUC).
 
     run: the ranking that was scored, as `evaluate` takes it.
-    confidence: "max", the best score, "std", the standard deviation of the scores, or "diff1", the best less
-        the second.
+    confidence: "max", the best score, "std", the standard deviation of the scores, or "diff1", the best less the
+        second.
 
-    Unanswered queries are the least confident. Raises UnknownName for another confidence, BadValue if `scores` is no
-    Scores and for a run that answers none of its queries.
+    Unanswered queries are the least confident. Raises UnknownName for another confidence, BadValue for other than
+    Scores and a run that answers none of their queries.
     """
     if not isinstance(scores, Scores):
         raise BadValue(
@@ -696,13 +696,13 @@ def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
 def p_mrr(
     qrels: object, run: object, changed: object = None, signs: tuple[str, str] = ("-og", "-changed")
 ) -> Scores:
-    """Return p-MRR of each query, -1..1: how far the documents fall that a changed instruction makes irrelevant.
+    """Return p-MRR of each query, -1..1: how far documents fall that a changed instruction makes irrelevant.
 
     qrels, run: see `evaluate`; each pair has two queries, under the original and the changed instruction.
     changed: rankings under the changed instruction if they are another run.
-    signs: how identifiers of original and changed queries end.
+    signs: endings of original and changed queries' identifiers.
 
-    Source: FollowIR (Weller et al. 2024). Raises BadValue if no pair has a document that becomes irrelevant.
+    Source: FollowIR (Weller et al. 2024). Raises BadValue if no document becomes irrelevant.
     """
     qrels, collection = judged_by(qrels)
     refuse_mismatched(qrels, run)
@@ -887,16 +887,14 @@ def save_baseline(
 ) -> SystemScores:
     """Write a system's scores by query as a baseline file to commit, and return them.
 
-    path: the file.
     results: judgments as `evaluate` takes them, or a results folder.
     run: a ranking as `evaluate` takes it; None for a results folder.
     measures: by default nDCG@10.
-    conventions, collection: rules and collection of a ranking, as `evaluate` takes them.
+    conventions, collection: of a ranking, as `evaluate` takes them.
     systems: the system to save from a folder of several.
-    fetch: download the collections that records of results name, by default the network is not used.
+    fetch: download the collections that records of results name.
 
-    Raises BadValue for a folder with several systems or whose judgments are not on this machine, StoreError
-    if the file cannot be written.
+    Raises BadValue for a folder with several systems or without their judgments on this machine, StoreError.
     """
     requested = measures_of(measures)
     how = conventions_of(conventions)
