@@ -322,4 +322,7 @@ def test_a_name_that_is_not_there_is_told_with_the_near_ones(folder, text, messa
 
 def test_names_without_published_scores_are_refused(folder, capsys):
     for command in ("results", "report"):
-        assert "give both" in refused(capsys, command, str(folder), "--published-as", "bm25=minilm-l6 v2")
+        told = refused(capsys, command, str(folder), "--published-as", "bm25=minilm-l6 v2")
+        assert told == "weir: --published-as names what --published lays beside; give both"
+    told = refused(capsys, "report", "--published", "MTEB", "--published-as", "bm25=minilm-l6 v2")
+    assert told == "weir: --published-as names results, and no results folder is given"
