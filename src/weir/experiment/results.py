@@ -1217,7 +1217,7 @@ def _own_said(cell: ResultCell) -> str:
 def not_as_published(cell: ResultCell, called: str = "") -> str:
     """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on it.
 
-    called: what its collection is said to be, by default its own name.
+    called: published name of the collection, by default its own.
     """
     name = catalogue.original(called or cell.collection)
     if name not in catalogue.collection_names():
