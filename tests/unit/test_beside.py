@@ -14,10 +14,11 @@ from tests.unit.brooklet import write_collection
 from tests.unit.cells import MANIFEST, QRELS, RUN, write_cell
 from tests.unit.test_cli import refused
 from weir.cli import main
-from weir.errors import BadValue, FormatError
+from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.beside import MOST_SOURCES
 from weir.experiment.mteb_files import mteb_scores
 from weir.experiment.published import published
+from weir.models.checkpoints import find_card
 from weir.plugins.bridges.export import write_mteb_results
 
 
@@ -46,7 +47,7 @@ def test_a_score_of_other_data_is_marked_in_its_row(folder, monkeypatch):
     """The counts of these two documents are not SciFact's; of the published ones they would be."""
     for differs in (True, False):
         if not differs:
-            monkeypatch.setattr("weir.experiment.published.not_as_published", lambda cell: "")
+            monkeypatch.setattr("weir.experiment.published.not_as_published", lambda cell, called: "")
         found = weir.results_beside(folder, "BEIR paper", "nDCG@10", ["scifact:test"])
         [table] = found.tables()
         marked = {row[0].text for row in table.rows if row[1].more == "other data"}
@@ -111,8 +112,10 @@ def test_a_collection_is_named_as_the_task_that_its_refusal_tells(tmp_path):
     weir.benchmark(data, "bm25", "nDCG@10", out=tmp_path / "results")
     task = tmp_path / "SliceRetrieval.json"
     task.write_text(json.dumps({"scores": {"test": [{"hf_subset": "default", "ndcg_at_10": 0.5}]}}))
-    with pytest.raises(weir.errors.BadValue, match=r'name = "SliceRetrieval" in collection\.toml'):
+    with pytest.raises(weir.errors.BadValue, match=r"by `published_as=\['store=SliceRetrieval'\]`"):
         weir.results_beside(tmp_path / "results", task)
+    said = weir.results_beside(tmp_path / "results", task, published_as=["store=SliceRetrieval"])
+    assert [one.value for one in said if one.source] == [0.5]
     (data / "collection.toml").write_text('name = "SliceRetrieval"\n')
     weir.benchmark(data, "bm25", "nDCG@10", out=tmp_path / "named")
     assert [one.value for one in weir.results_beside(tmp_path / "named", task) if one.source] == [0.5]
@@ -227,3 +230,99 @@ def test_a_task_is_matched_by_its_name_also_where_the_judgments_are_a_known_coll
         weir.results_beside(tmp_path / "known", tmp_path / "mteb")
     assert "and 3 more" in str(refused.value)
     assert "collection.toml" not in str(refused.value)
+
+
+def test_ones_own_names_are_said_to_be_published_ones_everywhere_alike(tmp_path, monkeypatch):
+    """A system, a collection and a model of MTEB's files under names of one's own."""
+    root = tmp_path / "results"
+    mine = {"system": "bm25(k1=7.0)"}
+    write_cell(root / "shop" / "a", RUN, MANIFEST | {"dataset": "shop", "system": mine}, ("nDCG@10",), QRELS)
+    file = tmp_path / "mres" / "me__model" / "SciFact.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"scores": {"test": [{"hf_subset": "default", "ndcg_at_10": 0.6451}]}}))
+    [theirs] = [
+        one for one in published("scifact", "minilm-l6 v2", "nDCG@10") if one.model.endswith("[MTEB]")
+    ]
+    said = ["bm25(k1=7.0)=all-MiniLM-L6-v2", "shop=scifact", "me/model=minilm-l6 v2"]
+
+    found = {one.system: one for one in weir.results_beside(root, file.parent.parent, published_as=said)}
+    assert set(found) == {"bm25(k1=7.0)", theirs.model, "me/model"}
+    assert found[theirs.model].claimed_by == ("bm25(k1=7.0)", "me/model")
+    assert (found[theirs.model].printed, found["me/model"].value) == (theirs.printed, 0.6451)
+    assert found["bm25(k1=7.0)"].other_data.startswith("this is not scifact as it was published")
+
+    for name in ("SciFact", "hf:mteb/scifact"):  # MTEB's task, and a copy
+        assert weir.results_beside(
+            root, file, published_as=[f"shop={name}", said[0], said[2]]
+        ).items == tuple(found.values())
+    with pytest.raises(BadValue, match="nothing of"):  # of the files, whatever else is said
+        weir.results_beside(root, file, published_as=["shop=nfcorpus", said[0]])
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnknownName, match=r"no publisher named 'mres'; did you mean \./mres\?"):
+        weir.results_beside(root, "mres")
+
+    [check] = weir.reproduce(root, published_as=said[:2])
+    assert (check.published, check.outcome, check.because) == (
+        theirs,
+        "other data",
+        found["bm25(k1=7.0)"].other_data,
+    )
+
+    minilm = find_card("minilm").published
+    assert theirs.model in minilm
+    for name in ("minilm", 'dense("minilm")', "sentence-transformers/all-MiniLM-L6-v2"):
+        checks = weir.reproduce(root, published_as=[f"bm25(k1=7.0)={name}", "shop=scifact"])
+        assert {one.published.model for one in checks} == set(minilm) & {
+            s.model for s in published("scifact")
+        }
+
+    made = weir.report(root, audit=False, published="mteb all minilm l6 v2", published_as=said[:2])
+    [table] = next(one.tables for one in made.sections if one.name == "published")
+    assert [row[0].text for row in table.rows] == ["bm25 (here)", theirs.model]
+    assert f"bm25(k1=7.0) claims to be {theirs.model}" in table.notes
+
+    options = [word for text in said[:2] for word in ("--published-as", text)]
+    page = str(tmp_path / "page.html")
+    for command in (
+        ["results", str(root), "--published", "MTEB"],
+        ["study", "reproduce", str(root), "--page", str(tmp_path / "page.md")],
+        ["report", str(root), "--no-audit", "-o", page, "--published", "MTEB"],
+        ["report", str(root), "--published", "MTEB"],
+    ):
+        assert main([*command, *options]) == 0
+    assert theirs.model in (tmp_path / "page.md").read_text().replace("\\", "")
+    assert theirs.model in (tmp_path / "page.html").read_text()
+    assert (
+        "--published-as 'bm25(k1=7.0)=all-MiniLM-L6-v2' --published-as shop=scifact"
+        in (tmp_path / "page.md").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("scifcat=nfcorpus", "did you mean scifact"),
+        ("bm25=all-MinLM-L6-v2", "did you mean sentence-transformers/all-MiniLM-L6-v2 [MTEB]"),
+        ("bm25=minilm l6", "fits several published models"),
+        ("shop=scifct", "did you mean scifact or"),
+        ("bm25", "no pair of names"),
+        ("bm25=", "no pair of names"),
+    ],
+)
+def test_a_name_that_is_not_there_is_told_with_the_near_ones(folder, text, message):
+    for call in (
+        lambda: weir.results_beside(folder, "MTEB", published_as=[text]),
+        lambda: weir.reproduce(folder, published_as=[text]),
+        lambda: weir.report(folder, audit=False, published="MTEB", published_as=[text]),
+    ):
+        with pytest.raises(weir.WeirError, match=re.escape(message)):
+            call()
+
+
+def test_names_without_published_scores_are_refused(folder, capsys):
+    for command in ("results", "report"):
+        told = refused(capsys, command, str(folder), "--published-as", "bm25=minilm-l6 v2")
+        assert told == "weir: --published-as names what --published lays beside; give both"
+    told = refused(capsys, "report", "--published", "MTEB", "--published-as", "bm25=minilm-l6 v2")
+    assert told == "weir: --published-as names results, and no results folder is given"

@@ -38,7 +38,7 @@ def test_datasets_and_systems_are_those_asked_for():
 
 def test_ones_own_scores_stand_beside_published_ones_with_both_conventions(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "weir.experiment.published.not_as_published", lambda cell: ""
+        "weir.experiment.published.not_as_published", lambda cell, called: ""
     )  # these are cells of two documents
     for name, split in (("scifact", "test"), ("nfcorpus", "dev")):
         write_cell(
@@ -64,7 +64,7 @@ def test_a_score_of_other_data_is_shown_and_counts_nowhere(tmp_path, monkeypatch
         )
     monkeypatch.setattr(
         "weir.experiment.published.not_as_published",
-        lambda cell: "this is not scifact" if cell.collection == "scifact" else "",
+        lambda cell, called: "this is not scifact" if cell.collection == "scifact" else "",
     )
     study = Study.of(tmp_path)
     for name, turned in (("BEIR paper", False), ("BEIR paper", True)):
@@ -82,7 +82,7 @@ def test_a_score_of_other_data_is_shown_and_counts_nowhere(tmp_path, monkeypatch
 
 
 def test_a_page_lays_published_scores_of_its_collections_beside_one_by_one(tmp_path, monkeypatch):
-    monkeypatch.setattr("weir.experiment.published.not_as_published", lambda cell: "")
+    monkeypatch.setattr("weir.experiment.published.not_as_published", lambda cell, called: "")
     for name in ("scifact", "nfcorpus", "shop"):
         for system in ("bm25", "rm3"):
             about = {"dataset": name, "system": {"system": system}}

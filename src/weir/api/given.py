@@ -18,12 +18,12 @@ from weir.files.paths import path_of
 from weir.files.runs import RESULT_RECORD, RESULT_RUNS, read_run
 
 
-def is_results_folder(given: object) -> bool:
+def is_results_folder(value: object) -> bool:
     """Return True if the value is the path of a folder that `weir run` wrote."""
     with suppress(OSError, ValueError):  # no path at all, such as a text that is too long
         return (
-            isinstance(given, (str, os.PathLike))
-            and next(Path(given).glob("*/*/stage.json"), None) is not None
+            isinstance(value, (str, os.PathLike))
+            and next(Path(value).glob("*/*/stage.json"), None) is not None
         )
     return False
 
@@ -43,14 +43,14 @@ def _judgments(folder: Path) -> str:
     return names.pop() if len(names) == 1 and names <= set(catalogue.collection_names()) else "COLLECTION"
 
 
-def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = None) -> list[Path]:
+def run_paths(paths: Iterable[str | os.PathLike[str]], collection: Collection = None) -> list[Path]:
     """Return paths of run files: each file itself, and all run files of each results folder.
 
     Raises FormatError for a folder without results, BadValue for runs of several collections, or not of
     `collection`.
     """
     found, of_folders = list[Path](), list[Path]()
-    for path in map(path_of, given):
+    for path in map(path_of, paths):
         if path.is_dir():
             from weir.experiment.results import runs_in
 
@@ -66,35 +66,35 @@ def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = 
     return found
 
 
-def run_path(given: str | os.PathLike[str], collection: Collection = None) -> Path:
+def run_path(path: str | os.PathLike[str], collection: Collection = None) -> Path:
     """Return the path of a run file, also of the only result in a folder.
 
     Raises FormatError for a folder without results, BadValue for several, or another collection.
     """
-    paths = run_paths([given], collection)
+    paths = run_paths([path], collection)
     if len(paths) > 1:
         names = ", ".join(path.parent.name for path in paths)
-        raise BadValue(f"{given} holds {len(paths)} rankings; name the folder of one: {names}")
+        raise BadValue(f"{path} holds {len(paths)} rankings; name the folder of one: {names}")
     return paths[0]
 
 
-def _ranking_at(given: str | os.PathLike[str], ties: Ties) -> Run:
-    return read_run(run_path(given), ties)
+def _ranking_at(path: str | os.PathLike[str], ties: Ties) -> Run:
+    return read_run(run_path(path), ties)
 
 
 READ_RUN.register(_ranking_at)
 
 
-def one_ranking(given: object, collection: Collection = None) -> object:
+def one_ranking(ranking: object, collection: Collection = None) -> object:
     """Return the path of the run file at a path; any other ranking unchanged.
 
     Raises as `run_path`, and BadValue for several rankings.
     """
-    if isinstance(given, (list, tuple)) and len(given) > 1 and all(map(_is_ranking, given)):
+    if isinstance(ranking, (list, tuple)) and len(ranking) > 1 and all(map(_is_ranking, ranking)):
         raise BadValue(
-            f"found {len(given)} rankings; expected one (weir.compare(qrels, *rankings) takes several)"
+            f"found {len(ranking)} rankings; expected one (weir.compare(qrels, *rankings) takes several)"
         )
-    return run_path(given, collection) if isinstance(given, (str, os.PathLike)) else given
+    return run_path(ranking, collection) if isinstance(ranking, (str, os.PathLike)) else ranking
 
 
 def _is_ranking(one: object) -> bool:
@@ -136,16 +136,16 @@ def two_given(function: str, *given: object) -> tuple[object, object]:
     return given[0], given[1]
 
 
-def all_rankings(given: Sequence[object], collection: Collection = None) -> list[object]:
+def all_rankings(rankings: Sequence[object], collection: Collection = None) -> list[object]:
     """Return the rankings as a list, with paths replaced by their run files.
 
     Raises FormatError for a folder without results, BadValue for several collections.
     """
-    run_paths((one for one in given if isinstance(one, (str, os.PathLike))), collection)  # together
-    several = [run_paths([one]) if isinstance(one, (str, os.PathLike)) else [one] for one in given]
+    run_paths((one for one in rankings if isinstance(one, (str, os.PathLike))), collection)  # together
+    several = [run_paths([one]) if isinstance(one, (str, os.PathLike)) else [one] for one in rankings]
     return [one for of in several for one in of]
 
 
-def run_from_given(given: object, collection: Collection = None) -> Run:
+def run_from_given(ranking: object, collection: Collection = None) -> Run:
     """Return a Run from any ranking, or a folder with one result; raises FormatError, BadRanking, BadValue."""
-    return run_from(one_ranking(given, collection))
+    return run_from(one_ranking(ranking, collection))

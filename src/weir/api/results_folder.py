@@ -57,6 +57,7 @@ from weir.experiment.results import (
     given_objects,
     keep_order,
     largest_k,
+    missing_results,
     mixed_provenance,
     provenance_of,
     rows_with_groups,
@@ -340,9 +341,8 @@ def verify(
     root, given = path_of(folder), places_of(collection)
     found = collection_places(finished_cells(root, unjudged=True), given) if given else {}
     places = {name: place for name, place in found.items() if isinstance(place, (str, Path))}
-    return ResultSet(
-        experiment.verify.VERDICTS, tuple(experiment.verify.verified(root, progress, fetch, places))
-    )
+    verdicts = experiment.verify.verified(root, progress, fetch, places)
+    return ResultSet(experiment.verify.VERDICTS, tuple(verdicts), tuple(map(Note, missing_results(root))))
 
 
 @checked
@@ -361,7 +361,11 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
     return ResultSet(
         experiment.efficiency.EFFICIENCIES,
         tuple(costs),
-        (*experiment.efficiency.efficiency_notes(costs), *map(Note, outdated), *about_scores),
+        (
+            *experiment.efficiency.efficiency_notes(costs),
+            *map(Note, [*outdated, *missing_results(path_of(folder))]),
+            *about_scores,
+        ),
     )
 
 
@@ -375,8 +379,9 @@ def cells_of(
     Raises FormatError without a result, UnknownName.
     """
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
-    finished, lacking = finished_and_lacking(path_of(folder), datasets)
-    cells = chosen_cells(finished, datasets, [str(system) for system in several])
+    names = [str(system) for system in several]
+    finished, lacking = finished_and_lacking(path_of(folder), datasets, names)
+    cells = chosen_cells(finished, datasets, names)
     return cells, tuple(map(Note, dict.fromkeys((*damaged_records(path_of(folder)), *lacking))))
 
 
@@ -384,14 +389,14 @@ def cells_of(
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> ResultSet[PublishedScore]:
-    """Return the published scores of a collection, a model or a measure, by default all; with a note if there
-    are none.
+    """Return the published scores of a collection, model or measure, by default all; with a note if there are
+    none.
 
     dataset: a name or reference, or the path of a collection, which is known by its judgments.
     model: the whole name, or words that only its name has.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path
-    without a collection.
+    Raises UnknownName for an unknown model, BadValue for ambiguous words, FormatError for a path without a
+    collection.
     """
     scores = experiment.published.published(dataset, model, measure)
     asked = ", ".join(str(one) for one in (model, measure, dataset) if one)
@@ -409,6 +414,7 @@ def reproduce(
     nearest: bool = False,
     systems: Sequence[str] = (),
     datasets: Sequence[str] = (),
+    published_as: Sequence[str] = (),
 ) -> ResultSet[PublishedCheck]:
     """Return comparisons of a folder's results with the published scores that their systems should reproduce.
 
@@ -417,25 +423,34 @@ def reproduce(
     nearest: add the published scores of other systems that are nearest.
     systems: only these systems, by default all.
     datasets: only these datasets, by default all. A group means its members.
+    published_as: systems and collections by their published names, as in `results_beside`.
 
     Raises UnknownName for an unknown model, system or dataset, BadValue for a model and several systems,
     FormatError for a folder without results.
     """
     return ResultSet(
         experiment.reproduce.CHECKS,
-        tuple(experiment.reproduce.reproduce(path_of(folder), model, tolerance, nearest, systems, datasets)),
+        tuple(
+            experiment.reproduce.reproduce(
+                path_of(folder), model, tolerance, nearest, systems, datasets, published_as
+            )
+        ),
     )
 
 
 def reproduction_page(
-    folder: FolderPath, checks: ResultSet[PublishedCheck], page: Path, model: str | None = None
+    folder: FolderPath,
+    checks: ResultSet[PublishedCheck],
+    page: Path,
+    model: str | None = None,
+    published_as: Sequence[str] = (),
 ) -> None:
     """Write a page on how well a results folder reproduces published scores, with commands.
 
-    checks: from `reproduce`, with the same `model`.
+    checks: from `reproduce`, with the same `model` and `published_as`.
     page: a path; .html for HTML, else Markdown.
     """
-    tables = experiment.reproductions.reproduction_tables(path_of(folder), checks.items, model)
+    tables = experiment.reproductions.reproduction_tables(path_of(folder), checks.items, model, published_as)
     form = "html" if page.suffix == ".html" else "markdown"
     write_text(page, tables_as_text(tables, form, title=experiment.reproductions.TITLE) + "\n")
 
@@ -447,6 +462,7 @@ def results_beside(
     measures: Measure | str | Iterable[Measure | str] = (),
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
+    published_as: Sequence[str] = (),
 ) -> ResultSet[BesideScore]:
     """Return the means of a results folder beside published scores on the same collections, splits and
     measures.
@@ -454,13 +470,15 @@ def results_beside(
     published: a publisher, such as "MTEB" or "BEIR paper", words in names of published models, or a file or
         folder of MTEB's results ("mteb/SciFact.json", "./mteb").
     measures, datasets, systems: only these, by default all.
+    published_as: systems, collections, and models of MTEB's results by their published names, such as
+        "mine=all-MiniLM-L6-v2" or "shop=scifact"; the scores of such models are laid beside too.
 
-    Raises UnknownName for an unknown publisher, BadValue if it published nothing for these results, and the
+    Raises UnknownName for an unknown publisher or name, BadValue if it published nothing for these results, and the
     errors of `results`.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     cells, rows = _rows_by_name(cells, _measures_among(cells, measures), damaged)
-    scores = experiment.beside.beside(rows.items, cells, published)
+    scores = experiment.beside.beside(rows.items, cells, published, published_as)
     return ResultSet(experiment.beside.BESIDE_SCORES, tuple(scores), rows.notes())
 
 
@@ -468,14 +486,13 @@ def results_beside(
 def official_scores(
     qrels: object, *runs: object, scorer: str = "birco", collection: str | Path | None = None
 ) -> ResultSet[BircoScore]:
-    """Return the scores that a benchmark's own program would print for runs, or for every result of a folder.
+    """Return the scores that a benchmark's own program would print for runs, or for all results of a folder.
 
     qrels, runs: see `evaluate`; without runs a results folder.
     collection: the collection whose judgments score a folder, if its own is not on this machine.
 
-    Warns (RankingWarning) of everything that the program reads in another way, and of runs that cannot be
-    scored. Raises UnknownName for another scorer than "birco", BadValue for rankings that are not of whole
-    candidate pools.
+    Warns (RankingWarning) of what the program reads in another way, and of runs that cannot be scored. Raises
+    UnknownName for another scorer than "birco", BadValue for rankings of incomplete pools.
     """
     if scorer != "birco":
         raise UnknownName("scorer", scorer, ["birco"])

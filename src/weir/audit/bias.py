@@ -63,8 +63,7 @@ def found_by_bm25(subject: Subject) -> dict[int, float]:
 def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
     """Return the share of the query's distinct terms that each judged document contains, float64[judgments].
 
-    Terms are those of Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no
-    term.
+    Terms as by Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no term.
     """
     corpus, queries = subject.need_corpus(), subject.need_queries()
     table = TermTable(analyzers.get(ANALYZER))

@@ -212,10 +212,9 @@ def near_copies(corpus: Corpus) -> tuple[DuplicateGroups, Int64, int]:
     """Return (groups of documents with nearly the same title and text, leaders, number of comparisons skipped).
 
     leaders: int64[n], the first row of each document's group, its own row without a group. Members share at
-        least 80% (Jaccard) of their three-word sequences with the leader.
-
+        least 80% (Jaccard) of their three-word sequences with it.
     Comparisons are skipped only if many texts are partly alike. Raises MissingExtra without the `run` extra,
-    BadValue if memory does not suffice.
+    BadValue for too little memory.
     """
     # Jaccard index of sets of SHINGLE_TERMS consecutive words, lowercased, without punctuation. Candidates
     # share a band of their MinHash signatures; each is compared exactly. Broder 1997; Indyk and Motwani 1998.

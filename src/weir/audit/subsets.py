@@ -39,10 +39,9 @@ GROUP = "regression"
 
 
 def regression_queries(subject: Subject, count: int = 30) -> list[str]:
-    """Return `count` judged queries for regression tests, spread over topics and from hard to easy, sorted.
+    """Return `count` judged queries, at most all, spread over topics and from hard to easy by mean nDCG@10, sorted.
 
-    A query is hard if its mean nDCG@10 over all systems is low. Fewer if fewer are judged. Raises BadValue
-    for a count below 1, and without rankings.
+    Raises BadValue for a count below 1, and without rankings.
     """
     if count < 1 or not subject.runs:
         counts = f"count {count} and {len(subject.runs)} rankings"

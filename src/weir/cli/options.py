@@ -167,6 +167,15 @@ def options(
     return decorated  # type: ignore[return-value]  # of the same arguments but for `into`
 
 
+published_as_option = options(
+    "weir.api.results_folder.results_beside",
+    "published_as",
+    "names",
+    published_as={"metavar": "NAME=PUBLISHED"},
+)
+"""The option of commands that lay published scores beside one's own."""
+
+
 def _words(setting: Setting, parameters: set[str]) -> dict[str, Any]:
     def spelled(name: re.Match[str]) -> str:
         return "--" + name[1].replace("_", "-") if name[1] in parameters else name[1]

@@ -23,6 +23,7 @@ from weir.cli.options import (
     option_of,
     options,
     price_option,
+    published_as_option,
     quiet_option,
     refuse_beside,
     scorer_option,
@@ -144,6 +145,7 @@ def plan_command(
 @click.option("--published", metavar="NAME",
               help="Lay the published scores of NAME beside: a publisher such as MTEB or 'BEIR paper', words that "
                    "names of published models have, or a file or folder of MTEB's results.")  # fmt: skip
+@published_as_option
 @scorer_option
 @notes_option
 def results_command(
@@ -155,6 +157,7 @@ def results_command(
     per_query: bool,
     provenance: bool,
     published: str | None,
+    names: Given,
     scorer: str | None,
     notes: bool,
 ) -> int:
@@ -179,6 +182,8 @@ def results_command(
     ):
         if used:
             refuse_beside(option, {"--long": long, "--explain": explain})
+    if names and published is None:
+        raise BadValue("--published-as names what --published lays beside; give both")
     if scorer is not None:
         if measures or given.keys() & {"by", "labels"} or provenance or form not in (None, "json"):
             raise BadValue(
@@ -188,7 +193,7 @@ def results_command(
     if published is not None:
         if "by" in given or per_query or provenance or "labels" in given:
             raise BadValue("--published lays scores of all queries beside each other; leave out the rest")
-        return present(face.results_beside(folder, published, **measures, **chosen), form, notes)
+        return present(face.results_beside(folder, published, **measures, **chosen, **names), form, notes)
     if provenance:
         return present(face.provenance(folder, **chosen), form, notes)
     if per_query:
@@ -243,8 +248,9 @@ def verify_command(folder: Path, form: str | None, given: Given, quiet: bool) ->
 @click.option("--page", type=OUTPUT, metavar="FILE",
               help="Write a page, .md or .html: two commands for each result that claims a published score, what came "
                    "out, when, where and by which version, from the folder's records.")  # fmt: skip
+@published_as_option
 @forms("json")
-def reproduce_command(folder: Path, given: Given, page: Path | None, form: str | None) -> int:
+def reproduce_command(folder: Path, given: Given, names: Given, page: Path | None, form: str | None) -> int:
     """Check published scores.
 
     FOLDER: a results folder. Each mean is compared with the published scores that its system should
@@ -253,9 +259,9 @@ def reproduce_command(folder: Path, given: Given, page: Path | None, form: str |
     order of ties. The exit code is 0 if every score is reproduced or explained or nothing is published, 1 if a score
     differs, 2 for bad input.
     """
-    checks = api.results_folder.reproduce(folder, **given)
+    checks = api.results_folder.reproduce(folder, **given, **names)
     code = present(checks, form)
     if page is not None:
-        api.results_folder.reproduction_page(folder, checks, page, given.get("model"))
+        api.results_folder.reproduction_page(folder, checks, page, given.get("model"), **names)
         say(f"page: {page}")
     return code

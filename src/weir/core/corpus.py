@@ -57,10 +57,9 @@ class Corpus:
     @named_arguments
     def of(documents: object) -> Corpus:
         """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., and any metadata}}, a frame
-        (pandas, polars, Arrow) or a list of dicts with such columns, or a Series of texts by identifier.
+        (pandas, polars, Arrow) or list of dicts with such columns, or a Series of texts by identifier.
 
-        {} gives NO_DOCUMENTS, for systems with documents of their own. Raises BadValue for another form and
-        for an invalid or repeated identifier.
+        {} gives NO_DOCUMENTS. Raises BadValue for another form and for an invalid or repeated identifier.
         """
         documents = _by_identifier(
             documents, "documents", "{identifier: text, or a dict with title and text}"
@@ -217,11 +216,11 @@ class Queries:
     @staticmethod
     @named_arguments
     def of(queries: object) -> Queries:
-        """Return queries from {id: text}, {id: {"text": ..., and metadata}}, a frame or a list of dicts with
+        """Return queries from {id: text}, {id: {"text": ..., and metadata}}, a frame or list of dicts with
         such columns, or a Series of texts by identifier.
 
         Metadata are instruction, filter, candidates, excluded, unanswerable and group labels. Raises BadValue
-        for a wrong type of these, and for an invalid or repeated identifier.
+        for wrong types of these, and for an invalid or repeated identifier.
         """
         queries = _by_identifier(queries, "queries", "{identifier: text, or a dict with text}")
         if set(map(type, queries.values())) == {str}:

@@ -535,7 +535,7 @@ class DocumentMasks:
     def of(filters: Sequence[str], documents: FieldSource) -> DocumentMasks:
         """Return the masks of documents that pass each query's filter; "" permits all.
 
-        Raises BadValue for an invalid filter, UnknownName for a field that no document has.
+        Raises BadValue for an invalid filter, UnknownName for an unknown field.
         """
         texts = [str(parse_filter(text)) if text else "" for text in filters]
         number = {text: at for at, text in enumerate(dict.fromkeys(filter(None, texts)))}

@@ -1,4 +1,4 @@
-"""The forms in which users may pass the ranking or the judgments of a query."""
+"""The forms of one query's ranking or judgments that users may pass."""
 
 from __future__ import annotations
 

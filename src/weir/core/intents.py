@@ -1,4 +1,4 @@
-"""Judgments for each intent (subtopic) of a query, and the join of a run with them."""
+"""Judgments for each intent (subtopic) of a query."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each; of doubl
 class Judged:
     """A run joined with judgments: rank and grade of each judged document returned, and all grades in ideal order.
 
-    Covers every judged query, answered or not. Unjudged documents are only counted, in `retrieved`.
+    Covers every judged query, answered or not; unjudged documents are only counted, in `retrieved`.
     """
 
     queries: Ids
@@ -386,7 +386,7 @@ class JudgedIntents:
         """Return (intent, rank) of each relevant document in the top k (None: of all), int32[n] each, by
         intent then rank.
 
-        Intents are numbered over all queries; a document appears once for each intent that it is relevant to.
+        Intents are numbered over all queries; a document appears once for each of its intents.
         """
         rows = self.qrels.numbered.ptr[self.joined.query] + self.joined.grade
         rank = np.zeros(len(self.qrels.numbered.doc), np.int32)

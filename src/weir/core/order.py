@@ -1,7 +1,4 @@
-"""The order of results: score descending, then document id descending, as in trec_eval.
-
-No other module sorts results; kernels follow this order and are tested against it.
-"""
+"""The order of results: score descending, then document id descending, as in trec_eval; kernels follow it."""
 
 from __future__ import annotations
 
@@ -203,10 +200,8 @@ def ranks(ptr: Int64) -> Int64:
 
 
 def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
-    """Return (row, its group) for rows whose scores tie as 32-bit floats but differ as doubles, int64 each.
-
-    Both are often empty. Rows must be in order "trec".
-    """
+    """Return (row, its group) for rows, in order "trec", whose scores tie as 32-bit floats but differ as
+    doubles, int64 each."""
     with np.errstate(over="ignore"):
         single = score.astype(np.float32)
     neighbours = single[1:] == single[:-1]
@@ -222,8 +217,7 @@ def float_ranks(ptr: Int64, close: tuple[Int64, Int64], documents: Strings) -> I
     """Return the rank of each row in order "trec9", int32[n]; None if no rank differs from order "trec".
 
     ptr: row offsets of the queries in order "trec".
-    close: from `close_as_floats`.
-    documents: identifiers of the rows in `close`.
+    close: from `close_as_floats`; `documents` are the identifiers of its rows.
     """
     row, group = close
     place = np.empty(len(row), np.int64)

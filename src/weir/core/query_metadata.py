@@ -78,12 +78,10 @@ class QueryGroups:
 
     @staticmethod
     def by_identifier(queries: Ids, rule: str) -> QueryGroups:
-        """Return groups of queries by the part of their identifier before a separator.
+        """Return groups of queries by the part of their identifier before a separator; none without such a part.
 
         rule: "prefix:" (first occurrence) or "stem:" (last), followed by the separator, such as "prefix:_".
-
-        Queries without text before the separator have no group. Raises BadValue for another rule, and if no
-        query has a group.
+        Raises BadValue for another rule, and if no query has a group.
         """
         kind, _, sign = rule.partition(":")
         if not (sign and rule.startswith(RULES)):

@@ -41,10 +41,7 @@ WRITE_RUN: Hook[[Run, str | os.PathLike[str]], None] = Hook("writing a run")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """Rankings of a system, one for each query, read-only.
-
-    Each is without duplicates, by descending score, then descending document id.
-    """
+    """Rankings of a system, one for each query, without duplicates, by descending score, then document id."""
 
     queries: Ids
     """All queries asked; a ranking may be empty."""
@@ -128,7 +125,7 @@ class Run:
         ties: "trec", or "trec9" to compare scores as 32-bit floats.
 
         Raises FormatError for an invalid line, BadValue for a folder of several systems, BadRanking for a
-        repeated document in a ranking.
+        repeated document.
         """
         return READ_RUN(path, ties)
 
@@ -219,10 +216,9 @@ class Run:
     def collapsed(self, parents: Mapping[str, str] | str) -> Run:
         """Return the run of whole documents, each at the rank and score of its best passage.
 
-        parents: {passage: document}, or the separator before the passage number, as in "d1#3"; an identifier
-            without it is its own document.
+        parents: {passage: document}, or the separator before the passage number, as in "d1#3".
 
-        Raises BadValue for a passage without a document, a separator that no identifier has, and if document
+        Raises BadValue for a passage without a document, a separator that no identifier has, and if
         identifiers were not read.
         """
         self.refuse_nameless()

@@ -215,8 +215,7 @@ def known_mean(values: Float64) -> float:
 class Scores:
     """Values of measures by query, not rounded; prints as a table of means with their intervals.
 
-    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives a measure's values by query; iteration yields names of
-    measures.
+    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives a measure's values; iteration yields names of measures.
     """
 
     measures: tuple[str, ...]
@@ -286,13 +285,11 @@ class Scores:
     @staticmethod
     @checked
     def from_dict(values: Mapping[str, Mapping[str, float]]) -> Scores:
-        """Return scores from {measure: {query: value}}; NaN means undefined.
+        """Return scores from {measure: {query: value}}; NaN means undefined, values of geometric measures are
+        logarithms.
 
-        Values of geometric measures, such as gmAP, are logarithms, as from `to_dict`. Names of measures are
-        not checked.
-
-        Raises BadValue for no values, measures of different queries, and a geometric measure with a value
-        above 0 and none below.
+        Names of measures are not checked. Raises BadValue for no values, measures of different queries, and a
+        geometric measure with a value above 0 and none below.
         """
         first = next(iter(values.values()), {})
         if not first:
@@ -358,8 +355,8 @@ class Scores:
     def by(self, groups: object) -> GroupedScores:
         """Return the scores of each group of queries, with macro and micro means; prints as a table.
 
-        groups: "prefix:_" or "stem:-" on identifiers, {query: label}, weir.stats.QueryGroups, or the path of
-            a file of queries and labels.
+        groups: "prefix:_" or "stem:-" on identifiers, {query: label}, weir.stats.QueryGroups, or a file of
+            queries and labels.
 
         Raises BadValue if no query has a group, FormatError for an invalid file.
         """

@@ -64,9 +64,10 @@ _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(8)] + [(1 << 64) - 1], np.u
 def load_words(
     data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Return the first eight bytes of each string as a little-endian word, zero beyond its end, uint64[n].
+    """Return the first eight bytes of each string data[start[i] : start[i] + length[i]] as a little-endian
+    word, uint64[n].
 
-    start, length: string i is data[start[i] : start[i] + length[i]].
+    Bytes beyond the string are zero.
     """
     if len(data) < 8:
         data = np.concatenate([data, np.zeros(8, np.uint8)])
@@ -462,11 +463,8 @@ def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
 
 
 def equal_at(data: Bytes, start: Int64, length: Int64, strings: Strings) -> Int64:
-    """Return the i where data[start[i] : start[i] + length[i]] equals string i of `strings` and is not empty,
-    ascending int64.
-
-    Equality is judged by length, first and last byte, and hash.
-    """
+    """Return the i where data[start[i] : start[i] + length[i]] equals string i of `strings`, by hash, and is
+    not empty, int64."""
     at = np.flatnonzero((length == strings.lengths()) & (length > 0))
     for end in (0, -1):  # the first and the last byte leave few to be hashed
         own, other = (

@@ -1,4 +1,4 @@
-"""The subject of an audit: a collection with its judgments and runs, any of which may be missing."""
+"""The subject of an audit: a collection with its judgments and runs; any part may be missing."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
 from weir.experiment.mteb_files import mteb_scores
 from weir.experiment.published import (
+    PublishedNames,
     claimant,
     claimed,
     known_as,
@@ -53,11 +54,15 @@ class BesideScore:
     """How the documents, queries or judgments of one's own mean differ from the published ones; "" if they do not."""
 
 
-def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -> list[BesideScore]:
+def beside(
+    rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path, published_as: Sequence[str] = ()
+) -> list[BesideScore]:
     """Return one's own means for each collection and measure, each followed by matching published scores, best
     first.
 
     name: a publisher, such as "MTEB", words of published models' names, or the path of MTEB's results.
+    published_as: systems, collections, and models of MTEB's results by their published names; see
+        `PublishedNames.of`. The published scores of such models are there too.
 
     Raises UnknownName for an unknown publisher, BadValue without matching scores, and as `mteb_scores`.
     """
@@ -67,10 +72,14 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
     words, every = words_of(text), given or published()
     models = {one.model for one in every if given or (words and words <= words_of(one.model))}
     if not models:
-        raise UnknownName("publisher", text, {publisher_of(one.model).name for one in every})
-    known = places_of(cells)
+        here = f"./{text}" if Path(text).exists() else None
+        raise UnknownName("publisher", text, {publisher_of(one.model).name for one in every}, here)
+    own_as = PublishedNames.of(published_as, cells, given)
+    said = {model for of in own_as.models.values() for model in of}
+    models |= said
+    known = places_of(cells, own_as.collections)
     own_names = {
-        cell.dataset: cell.collection for cell in cells if given
+        cell.dataset: own_as.collections.get(cell.dataset, cell.collection) for cell in cells if given
     }  # a task may be named as one wishes
     beside_rows, others = list[BesideScore](), set[str]()
     for dataset, measure in dict.fromkeys((row.dataset, row.measure) for row in rows):
@@ -82,21 +91,24 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
             )
             for row in own
         ]
+        listed = (one for one in published(at.dataset, measure=measure) if not given or one.model in said)
         there = [
             one
-            for one in given or published(at.dataset, measure=measure)
+            for one in (*given, *listed)
             if one.dataset in (own_names.get(dataset), at.dataset, at.dataset.removeprefix("hf:mteb/"))
             and (one.split, one.measure) == (at.split, measure)
         ]
         others |= {publisher_of(one.model).name for one in there}
         for one in sorted(there, key=lambda one: -direction(measure) * one.value):
             if one.model in models:
-                claims = tuple(row.system for row in own if one.model in claimed(row.system, at.dataset))
+                claims = [row.system for row in own if one.model in own_as.claimed(row.system, at.dataset)]
+                claims += [their.model for their in there if one.model in own_as.models.get(their.model, ())]
                 runs_as = claimant(one.model) or ""
                 runs_as *= one.model in claimed(runs_as, at.dataset)
-                about = (one.source, one.note, claims, runs_as, at.dataset)
+                about = (one.source, one.note, tuple(claims), runs_as, at.dataset)
                 beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
-    if not any(one.source for one in beside_rows):
+    files = {one.source for one in given}
+    if not any(one.source and (not given or one.source in files) for one in beside_rows):
         split = {dataset: one.split for dataset, (one, _) in known.items() if f":{one.split}" not in dataset}
         called = {row.dataset: f"{row.dataset}:{split.get(row.dataset, '')}".rstrip(":") for row in rows}
         places = _some(f"{row.measure} on {called[row.dataset]}" for row in rows)
@@ -110,9 +122,10 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
         ):
             tasks = {one.dataset for one in given}
             name = min(tasks) if len(tasks) == 1 else "TASK"
-            cure = f'write name = "{name}" in collection.toml in its folder, then run it again'
+            pair = f"{mine[0]}={name}"
             there_is += (
-                f"; a collection is matched with a task by its name: if {_some(mine)} is one of these, {cure}"
+                f"; a collection is matched with a task by its name: if {_some(mine)} is one of these, say so, as by "
+                f"`published_as={[pair]!r}`"
             )
         unknown = [one for one, _ in known.values() if not given and unknown_name(one)]
         names = _some(one.dataset for one in unknown)
@@ -147,7 +160,11 @@ def beside_notes(scores: Sequence[BesideScore]) -> list[str]:
     of = {one.measure for one in scores if one.source}
     lacking = [measure for measure in dict.fromkeys(one.measure for one in scores) if measure not in of]
     none = [f"none of these is published by {', '.join(lacking)}"] * bool(lacking)
-    return [*none, *known, *claims, *["weir study reproduce compares what is claimed"] * bool(claims)]
+    theirs = {
+        one.system for one in scores if one.source
+    }  # also models of files, of which there are means alone
+    compared = any(own not in theirs for one in scores for own in one.claimed_by)
+    return [*none, *known, *claims, *["weir study reproduce compares what is claimed"] * compared]
 
 
 def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:

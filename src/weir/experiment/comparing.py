@@ -121,9 +121,10 @@ def compare_grid(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return the comparisons of `compare_cells` from {(dataset, system): scores}; [] for a dataset of one query.
+    """Return the comparisons of `compare_cells` from {(dataset, system): scores}; [] if the only dataset has one
+    query.
 
-    Raises BadValue if no dataset has two systems, UnknownName.
+    Raises BadValue if no dataset has two systems, UnknownName for an unscored measure.
     """
     comparisons = []
     for tables in _tables_of_measures(cells, measures, baseline):

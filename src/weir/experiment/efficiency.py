@@ -85,6 +85,11 @@ class Efficiency:
         return self.search_seconds is not None or self.p50_ms is not None
 
     @property
+    def compared(self) -> bool:
+        """Return True if ratios are made of its median: it is one of as many single queries as a p95 needs, or more."""
+        return self.p50_ms is not None and self.singles is not None and has_percentile(95, self.singles)
+
+    @property
     def machine(self) -> str:
         """Return processor and cores, such as "Xeon, 8 cores"; times of different machines do not compare."""
         return ", ".join(self.hardware.split(", ")[:2])
@@ -148,7 +153,9 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
 
 
 def timed_singly(systems: Sequence[Efficiency]) -> bool:
-    """Return True if times of single queries compare systems: two have them, or as many as times of all together."""
+    """Return True if times of single queries compare systems: at least two have them, or no fewer than have a
+    time of all queries together.
+    """
     singly, together = (
         sum(1 for one in systems if getattr(one, name) is not None) for name in ("p50_ms", "mean_ms")
     )

@@ -456,7 +456,12 @@ class Experiment:
                                 split_mark(d.name, d.split, d.corpus.fingerprint): d.qrels_fingerprint
                                 for d in of
                             }
-                            keep_order(at, (d.name for d in of), (str(c.system) for c in cells), judged)
+                            asked = (
+                                (f"{c.stages.dataset.name}:{c.stages.dataset.split}", str(c.system))
+                                for c in cells
+                            )
+                            names = (str(c.system) for c in cells)
+                            keep_order(at, (d.name for d in of), names, judged, asked=asked)
                         done[number] = completed
             return [cell_of(*done[number]) for number in sorted(done)]
         finally:

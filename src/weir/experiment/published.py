@@ -21,7 +21,7 @@ from weir.core.tables import Table, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import load_here
 from weir.datasets.names import catalogue_name, is_reference, named_split
-from weir.errors import BadValue, UnknownName
+from weir.errors import BadValue, UnknownName, nearest_names
 from weir.experiment.results import ResultCell, not_as_published
 from weir.files.paths import path_of
 from weir.models.checkpoints import cards, find_card, split_variant
@@ -160,15 +160,13 @@ class Publisher:
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> tuple[PublishedScore, ...]:
-    """Return the published scores of a collection, model and measure, () without any.
+    """Return the published scores of a collection, model and measure, None for any; () without scores.
 
-    dataset: a name or reference, also of a copy or with a split, or the path of a collection, which is known
-        by its judgments. None for all.
-    model: a whole name, or words that only one model has. None for all.
-    measure: a name. None for all.
+    dataset: a name or reference, also of a copy or with a split, or a path, which is known by its judgments.
+    model: a whole name, or words that only one model has.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path
-    without a collection.
+    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without a
+    collection.
     """
     name = None if model is None else model_named(model)
     place, split = (None, None) if dataset is None else _published_place(dataset)
@@ -223,7 +221,9 @@ def model_named(text: str, datasets: Collection[str] = ()) -> str:
             fits = spelled or exact or fits
             more = f", and {len(fits) - 6} more" if len(fits) > 6 else ""
             raise BadValue(f"'{text}' fits several published models{on}: {'; '.join(fits[:6])}{more}")
-    raise UnknownName("published model", text, every)
+    bare = {name.rpartition(" [")[0].rpartition("/")[2]: name for name in every}
+    near = [bare[name] for name in nearest_names(text.rpartition("/")[2], bare)]
+    raise UnknownName("published model", text, every, " or ".join(near) or None)
 
 
 def claimed(system: str, dataset: str) -> tuple[str, ...]:
@@ -231,6 +231,64 @@ def claimed(system: str, dataset: str) -> tuple[str, ...]:
     # A stored ranking named as a rank file of BIRCO's authors claims that file's scores.
     not_on, models = toml_facts("claims.toml")["not_on"], _claims().get(_claiming(system), ())
     return tuple(one for one in models if dataset not in not_on.get(one, ())) + _of_rank_file(system, dataset)
+
+
+@dataclass(frozen=True)
+class PublishedNames:
+    """The published names of a user's systems, models and collections."""
+
+    models: Mapping[str, tuple[str, ...]]
+    """{system, or model of MTEB's results: published models}."""
+    collections: Mapping[str, str]
+    """{dataset of results: collection of published scores}."""
+
+    @staticmethod
+    def of(
+        texts: Sequence[str], cells: Sequence[ResultCell], given: Sequence[PublishedScore] = ()
+    ) -> PublishedNames:
+        """Return the names in texts OWN=PUBLISHED, such as "mine=minilm-l6 v2".
+
+        PUBLISHED may also be a system or model of Weir, such as minilm: all that it should reproduce.
+
+        given: scores of MTEB's results, whose models and tasks may be named too.
+
+        Raises UnknownName for a name that is not among these results or not published, BadValue for words that
+        fit several published models, and other texts.
+        """
+        systems = {name: {cell.label or cell.system, cell.system} for cell in cells
+                   for name in (cell.system, cell.label, cell.title) if name}  # fmt: skip
+        systems |= {one.model: {one.model} for one in given}
+        datasets = {name: cell.dataset for cell in cells for name in (cell.collection, cell.dataset)}
+        models, collections = dict[str, tuple[str, ...]](), dict[str, str]()
+        for text in texts:
+            parts = text.split("=")  # names of systems may hold a "=", too
+            splits = [
+                ("=".join(parts[:n]).strip(), "=".join(parts[n:]).strip()) for n in range(1, len(parts))
+            ]
+            own, published_name = next((s for s in splits if s[0] in (*systems, *datasets)), ("", ""))
+            if not splits or (own and not published_name):
+                raise BadValue(f"'{text}' is no pair of names; expected one such as 'mine=all-MiniLM-L6-v2'")
+            if not own:
+                names = {*systems, *datasets}
+                raise UnknownName("system, collection or model among these results", splits[0][0], names)
+            if own in systems:
+                card = find_card(published_name)
+                of = _claims().get(_claiming(published_name), ()) if card is None else card.published
+                of = of or (model_named(published_name, {reported_of(cell).dataset for cell in cells}),)
+                models |= dict.fromkeys(systems[own], of)
+            else:
+                known = {*_of_collections(), *(one.dataset for one in given)}
+                tasks = {facts["task"]: name for name, facts in toml_facts("benchmark_tasks.toml").items()}
+                called = published_name, tasks.get(published_name), reported(published_name, "test").dataset
+                place = next((name for name in called if name in known), None)
+                if place is None:
+                    raise UnknownName("collection with published scores", published_name, known)
+                collections[datasets[own]] = place
+        return PublishedNames(models, collections)
+
+    def claimed(self, system: str, dataset: str) -> tuple[str, ...]:
+        """Return the published models that the user says a system is, else those that it should reproduce."""
+        return self.models[system] if system in self.models else claimed(system, dataset)
 
 
 def claimant(model: str) -> str | None:
@@ -339,20 +397,26 @@ def _reported_by_counts(
     return alike[0] if len(alike) == 1 else known
 
 
-def reported_of(cell: ResultCell) -> Reported:
+def reported_of(cell: ResultCell, name: str = "") -> Reported:
     """Return a result's dataset and split as published scores name them, by name or counts; raises FormatError
     for damaged records.
+
+    name: published name of its collection, by default its own.
     """
-    return _reported_by_counts(cell.collection, cell.split, cell.grades, cell.documents)
+    return _reported_by_counts(name or cell.collection, cell.split, cell.grades, cell.documents)
 
 
-def places_of(cells: Sequence[ResultCell]) -> dict[str, tuple[Reported, str]]:
-    """Return {dataset, or group whose members are all there: (itself as published scores name it, how its documents,
-    queries or judgments differ from the published ones, "" if they do not)} of results."""
+def places_of(cells: Sequence[ResultCell], called: Mapping[str, str]) -> dict[str, tuple[Reported, str]]:
+    """Return {dataset or complete group: (name in published scores, difference from the published data or "")} of
+    results.
+
+    called: {dataset: published name of its collection}.
+    """
     places: dict[str, tuple[Reported, str]] = {}
     for cell in cells:
         _, other = places.get(cell.dataset, (None, ""))
-        places[cell.dataset] = reported_of(cell), other or not_as_published(cell)
+        name = called.get(cell.dataset, "")
+        places[cell.dataset] = reported_of(cell, name), other or not_as_published(cell, name)
     for name in catalogue.groups():
         members = [places[one] for one in catalogue.members(name) if one in places]
         if len(members) == len(catalogue.members(name)):

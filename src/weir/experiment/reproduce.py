@@ -19,10 +19,10 @@ from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset
 from weir.errors import BadValue
 from weir.experiment.published import (
+    PublishedNames,
     PublishedScore,
     Publisher,
     Reported,
-    claimed,
     model_named,
     places_of,
     published,
@@ -102,23 +102,24 @@ def reproduce(
     nearest: bool = False,
     systems: Sequence[str] = (),
     datasets: Sequence[str] = (),
+    published_as: Sequence[str] = (),
 ) -> list[PublishedCheck]:
-    """Return checks of all finished results and complete groups against the scores that they should
-    reproduce.
+    """Compare all finished results and complete groups with the published scores that they should reproduce.
 
-    model: compare the only system with this published model instead, given by its name or by words that only
-        its name has.
-    decimals: compare to at most so many decimals.
+    model: compare the only system with this published model instead, by name or unique words.
+    decimals: compare to at most so many.
     nearest: add the three nearest published scores of other systems.
-    systems, datasets: check only these, by default all.
+    systems, datasets: only these, by default all.
+    published_as: systems and collections by their published names; see `PublishedNames.of`.
 
-    A result that differs is scored again by the publisher's rules if its collection is on this machine.
-    Raises FormatError without a finished result, UnknownName or BadValue for the model, UnknownName for an
-    absent system or dataset, BadValue for a model and several systems, and for negative decimals.
+    A result that differs is scored again by the publisher's rules if its collection is on this machine. Raises
+    FormatError without a result, UnknownName or BadValue for the model, UnknownName for a system or dataset,
+    BadValue for a model and several systems.
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
     cells = chosen_cells(finished_cells(root), datasets, systems)
+    names = PublishedNames.of(published_as, cells)
     name = None if model is None else model_named(model, {reported_of(cell).dataset for cell in cells})
     compared = dict.fromkeys(cell.called for cell in cells)
     if name is not None and len(compared) > 1:
@@ -128,10 +129,12 @@ def reproduce(
         )
     checks_found = []
     for cell in cells:
-        known, again, other = reported_of(cell), Rescored(cell), not_as_published(cell)
+        again, called = Rescored(cell), names.collections.get(cell.dataset, "")
+        known, other = reported_of(cell, called), not_as_published(cell, called)
         for row in cell.rows:
             place = str(cell.folder), cell.split
-            checks = _checks(row, place, known, name, decimals, nearest, other)
+            models = names.claimed(row.system, known.dataset) if name is None else (name,)
+            checks = _checks(row, place, known, models, decimals, nearest, other)
             for check in checks:
                 claim, because = check.published, None
                 outcome: Outcome = "explained"
@@ -146,11 +149,12 @@ def reproduce(
                 checks_found.append(
                     check if because is None else replace(check, outcome=outcome, because=because)
                 )
-    places = places_of(cells)
+    places = places_of(cells, names.collections)
     for row in group_rows([replace(cell, label="") for cell in cells]):
         known, other = places[row.dataset]
         known = replace(known, queries=row.queries)
-        checks_found += _checks(row, (str(root), known.split), known, name, decimals, nearest, other)
+        models = names.claimed(row.system, known.dataset) if name is None else (name,)
+        checks_found += _checks(row, (str(root), known.split), known, models, decimals, nearest, other)
     titles = {cell.system: cell.title for cell in cells}
     return [replace(check, title=titles.get(check.system, "")) for check in checks_found]
 
@@ -159,12 +163,11 @@ def _checks(
     row: Row,
     place: tuple[str, str],
     known: Reported,
-    model: str | None,
+    models: tuple[str, ...],
     decimals: int | None,
     nearest: bool,
     other: str,
 ) -> list[PublishedCheck]:
-    models = claimed(row.system, known.dataset) if model is None else (model,)
     scores = [s for s in published(known.dataset, measure=row.measure) if s.split == known.split]
     others = sorted((s for s in scores if s.model not in models), key=lambda s: abs(s.value - row.mean))
     neighbours = tuple(Neighbour(s.model, s.printed, s.source) for s in others[:NEAREST] if nearest)
@@ -261,6 +264,8 @@ def birco_of_files(
     judgments: Qrels, called: str, runs: Sequence[Path]
 ) -> tuple[list[BircoScore], list[str], list[str]]:
     """Return (BIRCO's scores of run files, remarks on judgments, reasons for files left out).
+
+    called: name of the collection.
 
     Raises BadValue or the WeirErrors of reading if no file is left.
     """

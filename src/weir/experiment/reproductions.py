@@ -18,17 +18,25 @@ TITLE = "Published scores, run again"
 
 
 def reproduction_tables(
-    root: Path, checks: Sequence[PublishedCheck], model: str | None = None
+    root: Path, checks: Sequence[PublishedCheck], model: str | None = None, published_as: Sequence[str] = ()
 ) -> tuple[Table, ...]:
     """Return a table of results that claim published scores, then one for each, with commands and records.
 
-    model: the published model compared with; None for the claimed ones.
+    model, published_as: as for `reproduce`.
     """
     cells = {str(cell.folder): cell for cell in finished_cells(root)}
     results: dict[tuple[str, str, str], list[PublishedCheck]] = {}
     for check in checks:
         if check.published is not None:
             results.setdefault((check.folder, check.dataset, check.system), []).append(check)
+    compare = [
+        "weir",
+        "study",
+        "reproduce",
+        "results/",
+        *(["--published", model] if model is not None else []),
+    ]
+    compare += [word for text in published_as for word in ("--published-as", text)]
     lines: list[list[str | Cell]] = [["collection", "system", "scores", "reproduced", "off", "made", "weir"]]
     pages = []
     for (folder, dataset, system), own in results.items():
@@ -47,7 +55,7 @@ def reproduction_tables(
                 str(made.get("weir")),
             ]
         )
-        pages.append(_result_page(dataset, own, of, model))
+        pages.append(_result_page(dataset, own, of, compare))
     if not results:
         return (replace(sentences("no result of this folder claims a published score"), title=TITLE),)
     unclaimed = len({(check.folder, check.measure) for check in checks if check.published is None})
@@ -74,19 +82,12 @@ def reproduction_tables(
 
 
 def _result_page(
-    dataset: str, checks: Sequence[PublishedCheck], cells: Sequence[ResultCell], model: str | None
+    dataset: str, checks: Sequence[PublishedCheck], cells: Sequence[ResultCell], compare: Sequence[str]
 ) -> Table:
     lines: list[list[str | Cell]] = [["measure", "ours", "published", "difference", "verdict", "by"]]
     for check in checks:
         assert check.published is not None
         lines.append([check.measure, *check_cells(check), check.published.model])
-    compare = [
-        "weir",
-        "study",
-        "reproduce",
-        "results/",
-        *(["--published", model] if model is not None else []),
-    ]
     places = dict.fromkeys(
         f"{one.published.model}: {one.published.source}"
         + (f" ({one.published.note})" if one.published.note else "")

@@ -17,7 +17,7 @@ import numpy as np
 
 from weir.core.origin import Origin, other_algorithms
 from weir.core.results import ResultKind
-from weir.core.rounding import counted, one_or_more
+from weir.core.rounding import counted, one_or_more, part_of
 from weir.core.scores import Note, Row, Scores
 from weir.core.short_names import look_alike_notes, run_titles, systems_called
 from weir.core.tables import Table, sentences
@@ -73,6 +73,7 @@ from weir.systems.protocol import DEPTH
 
 ORDER = "grid.json"
 LAST = 1 << 30  # behind all that were asked for
+_NAMED = 3  # missing results that a sentence names
 _SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 
@@ -86,6 +87,8 @@ class GridOrder:
     """Fingerprint of the judgments that each split was last scored by, by `split_mark`; before 0.3 by dataset."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Label of each system that was given one when it was run."""
+    asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names of the systems that were run on each split, as in {"scifact:test": ("bm25",)}; empty before 0.3."""
 
     @staticmethod
     def read(root: Path) -> GridOrder:
@@ -97,7 +100,8 @@ class GridOrder:
                 for of in ("judgments", "labels")
             )
             datasets, systems = (tuple(map(str, sealed[name])) for name in ("datasets", "systems"))
-            return GridOrder(datasets, systems, judgments, labels)
+            asked = {str(split): tuple(map(str, names)) for split, names in sealed.get("asked", {}).items()}
+            return GridOrder(datasets, systems, judgments, labels, asked)
         except (StoreError, KeyError, TypeError, AttributeError):
             return GridOrder()
 
@@ -131,21 +135,27 @@ def keep_order(
     systems: Iterable[str] = (),
     judgments: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
+    asked: Iterable[tuple[str, str]] = (),
 ) -> None:
     """Append datasets and systems to a results folder's order; raises StoreError.
 
-    judgments: {split: fingerprint} of judgments that become current; see `split_mark`.
-    labels: {system: label}; another system with the label loses it.
+    judgments: {split: fingerprint} of judgments that become current. See `split_mark`.
+    labels: {system: label}. Another system with the label loses it.
+    asked: (dataset:split, system) of each result that is to be made.
     """
     with locked(root / f".{ORDER}.lock"):
         before = GridOrder.read(root)
         given = (before.labels, labels or {})
         owners = {label: system for of in given for system, label in of.items()}
+        wanted = {split: dict.fromkeys(names) for split, names in before.asked.items()}
+        for split, system in asked:
+            wanted.setdefault(split, {})[system] = None
         now = GridOrder(
             tuple(dict.fromkeys([*before.datasets, *datasets])),
             tuple(dict.fromkeys([*before.systems, *systems])),
             {**before.judgments, **(judgments or {})},
             {system: label for label, system in owners.items()},
+            {split: tuple(names) for split, names in wanted.items()},
         )
         if now != before:
             write_sealed(root / ORDER, asdict(now))
@@ -579,10 +589,13 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
     return _finished(root, groups, unjudged)
 
 
-def finished_and_lacking(root: Path, datasets: Sequence[str] = ()) -> tuple[list[ResultCell], list[str]]:
-    """Return (finished results, sentences on unreadable records and unscored rankings).
+def finished_and_lacking(
+    root: Path, datasets: Sequence[str] = (), systems: Sequence[str] = ()
+) -> tuple[list[ResultCell], list[str]]:
+    """Return (finished results, sentences on missing results, unreadable records and unscored rankings).
 
-    datasets: mention only rankings on these, by default all.
+    datasets: mention only missing results and rankings on these, by default all.
+    systems: mention only missing results of these, whole names or beginnings, by default all.
 
     Raises FormatError without a result.
     """
@@ -595,10 +608,43 @@ def finished_and_lacking(root: Path, datasets: Sequence[str] = ()) -> tuple[list
             if (not datasets or cell.dataset in datasets) and (cell.dataset, cell.system) not in scored:
                 lacking.setdefault(cell.dataset, []).append(cell.system)
     remedy = "weir labels pool writes what to judge, and the same weir run scores them by judgments"
-    return cells, damaged + [
+    missing = _missing(root, groups, datasets, systems)
+    return cells, damaged + missing + [
         f"{name}: rankings without scores of {', '.join(run_titles(of).values())}: {remedy}"
         for name, of in lacking.items()
     ]
+
+
+def missing_results(root: Path, datasets: Sequence[str] = (), systems: Sequence[str] = ()) -> list[str]:
+    """Return a sentence with the count and names of results that runs into a folder began and did not finish,
+    or that were removed since; [] if there are none.
+
+    datasets, systems: only these, by default all; a system by its whole name or a beginning.
+    """
+    return _missing(root, _by_folder(root)[0], datasets, systems)
+
+
+def _missing(
+    root: Path, groups: Sequence[Sequence[ResultCell]], datasets: Sequence[str], systems: Sequence[str]
+) -> list[str]:
+    there = {(f"{cell.dataset}:{cell.split}", cell.system) for group in groups for cell in group}
+    chosen = {member for name in datasets for member in catalogue.members(name)}
+    asked = [
+        (split, system)
+        for split, names in GridOrder.read(root).asked.items()
+        for system in names
+        if not datasets or chosen & {split, split.rpartition(":")[0]}
+        if not systems or system.startswith(tuple(systems))
+    ]
+    missing = [(split, system) for split, system in asked if (split, system) not in there]
+    if not missing:
+        return []
+    titles = run_titles(list(dict.fromkeys(system for _, system in missing)))
+    named = [f"{titles[system]} on {split}" for split, system in missing]
+    shown = ", ".join(named if len(named) <= _NAMED + 1 else named[:_NAMED])
+    more = "" if len(named) <= _NAMED + 1 else f" and {len(named) - _NAMED:,} more"
+    lack = part_of(len(missing), len(asked), "results asked for", "is missing", "are missing")
+    return [f"{lack}: {shown}{more}; the same weir run makes what is missing"]
 
 
 def _by_folder(root: Path) -> tuple[list[list[ResultCell]], list[str]]:
@@ -1050,7 +1096,7 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (results, sentences on those left out): of results that differ only in k, the largest k."""
+    """Return (results, sentences on results left out); of results that differ only in k, the largest k stays."""
     largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
@@ -1168,9 +1214,12 @@ def _own_said(cell: ResultCell) -> str:
     return own and f"{own}; drop-self leaves it out"
 
 
-def not_as_published(cell: ResultCell) -> str:
-    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on it."""
-    name = catalogue.original(cell.collection)
+def not_as_published(cell: ResultCell, called: str = "") -> str:
+    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on it.
+
+    called: published name of the collection, by default its own.
+    """
+    name = catalogue.original(called or cell.collection)
     if name not in catalogue.collection_names():
         return ""
     usual = catalogue.get(name).split == cell.split and bool(cell.rows)
@@ -1178,7 +1227,7 @@ def not_as_published(cell: ResultCell) -> str:
         name, cell.queries if usual else None, cell.documents, cell.grades if usual else None
     )
     decisive = tuple(one for one in differences if catalogue.changes_scores(one[0]))
-    return catalogue.not_as_published(cell.collection, decisive) if decisive else ""
+    return catalogue.not_as_published(called or cell.collection, decisive) if decisive else ""
 
 
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:

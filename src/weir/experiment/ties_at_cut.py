@@ -32,7 +32,8 @@ def tied_beyond(cell: ResultCell) -> int | None:
 
 
 def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
-    """Return a note on ties cut off at a result's k; None without, and for a smaller cutoff.
+    """Return a note on documents of equal score cut off at a result's k; None without any, and for a measure with
+    a smaller cutoff.
 
     searched: the documents beyond k were searched.
     """

@@ -752,7 +752,10 @@ NAME_CHARACTERS = 20
 def settings_table(
     settings: Sequence[SettingDifference], names: tuple[str, str] = ("first", "second")
 ) -> Table:
-    """Return a table of settings that differ."""
+    """Return a table of settings that differ.
+
+    names: heads of the columns of both results.
+    """
     lines = [["setting that differs", *names, "likely effect"]]
     for d in settings:
         values = (

@@ -127,7 +127,9 @@ def _permissions(path: Path) -> int | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for `-`, a pipe, a device or a socket; False for a missing path."""
+    """Return True for standard output, a pipe, a device or a socket, which cannot be replaced; False for a
+    missing path.
+    """
     if path == STANDARD_OUTPUT:
         return True
     try:

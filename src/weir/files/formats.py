@@ -147,7 +147,7 @@ def named_format(path: Path) -> Format | None:
 
 
 def head_of(path: Path) -> bytes:
-    """Return the first 64 KiB of a file, decompressed; b"" for a pipe."""
+    """Return the first 64 KiB of a file, decompressed; b"" for a named pipe, which can be read once."""
     return b"" if is_pipe(path) and not is_stream(path) else read_bytes(path, _HEAD_BYTES)
 
 
@@ -869,8 +869,8 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
 def number_records(
     path: Path, separator: str, columns: Collection[int], remedy: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) of each row below a table's header, [] for a blank row; decimal commas as in
-    `decimal_points`.
+    """Yield (line number, cells) of each row below a table's header, [] for a blank row; columns of numbers as in
+    `decimal_points`, with its errors.
     """
     return decimal_points(path, _table_records(path, separator), columns, separator, remedy)
 

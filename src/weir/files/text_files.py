@@ -245,7 +245,7 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
     by: the naming file.
     inside: if not "", the file must be in `folder`; errors expect this text.
 
-    Raises FormatError for a device, pipe or socket, and a path out of the folder.
+    Raises FormatError for a device, pipe or socket and, with `inside`, a path out of the folder.
     """
     path = folder / name
     with suppress(FileNotFoundError):

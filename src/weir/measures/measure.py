@@ -141,8 +141,7 @@ def measure(
     name: its name in texts and results.
     cutoff: "required" or "optional"; passed to the function as `k`.
     values: "unit" (within 0..1), "any" or "logarithm" (geometric mean).
-    choices: {setting: allowed values}. Settings are the function's other keyword parameters, typed as their
-        default.
+    choices: {setting: allowed values}. Settings are the function's other keyword parameters.
     within: {setting: (least, largest)}, or a function that checks and normalises a text.
     of: judgments that it needs: "documents", "whole grades", "presence", "intents", or "rules" in a file
         beside them.
@@ -239,10 +238,7 @@ class Measure:
         return self.asserted(self.computed(judged))
 
     def computed(self, judged: Judged) -> Float64:
-        """Return the values of `per_query`, without checking that they are within 0..1.
-
-        Raises BadValue if a required cutoff, judgments of intents or whole grades are missing.
-        """
+        """Return the values of `per_query`, without checking that they are within 0..1; raises BadValue as it does."""
         definition = self.definition
         if definition.of == "whole grades":
             fractions = np.flatnonzero(judged.ideal != np.rint(judged.ideal))

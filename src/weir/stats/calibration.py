@@ -162,7 +162,8 @@ class GatedLabels:
         measures: tuple[Measure, ...],
         conventions: Conventions,
     ) -> Scores:
-        """Return the scores with a `LabelUse`: whether the model's labels count, and their agreement with people's.
+        """Return the scores with a `LabelUse`, which says if the model's labels count and how they agree with
+        people's.
 
         joined: the ranking joined with the judgments.
         join: returns the ranking joined with other judgments.

@@ -68,9 +68,8 @@ def on_same_queries(
     """Return (baseline scores, candidate scores, notes), both restricted to the queries they share; notes
     count the others.
 
-    common: compare on the shared queries with equal judgments, instead of raising BadValue if the two differ.
-    Raises BadValue if conventions differ, if no query is left, or if it is not known which judgments have
-    changed.
+    common: compare on shared queries with equal judgments, instead of raising BadValue if the two differ.
+    Raises BadValue if conventions differ, if no query is left, or if it is not known which judgments changed.
     """
     one, other = before.scores, after.scores
     if one.conventions != other.conventions:
@@ -438,7 +437,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
     """Return the values of several systems on the queries for which all have a value.
 
     scores: {system: its scores}.
-    least: number of such queries below which BadValue is raised; 1 suffices in means over datasets.
+    least: number of such queries below which BadValue is raised.
     Raises BadValue also for fewer than two systems, and for scores that do not compare.
     """
     if len(scores) < 2:
@@ -1141,7 +1140,7 @@ def compare_tables(
 ) -> tuple[Table, ...]:
     """Return tables of systems and of pairs for each comparison, and sentences on the method.
 
-    long: list all pairs; else those of `shown_pairs`.
+    long: list all pairs, not only `shown_pairs`.
     explain: say how the numbers were made.
     """
     comparisons, legend = briefly_named(comparisons)

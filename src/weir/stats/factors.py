@@ -315,7 +315,7 @@ def factor_study(
     """Return the effects of a design's factors on a collection, and the shares of variance.
 
     table: values of the design's systems, in its order.
-    chosen: names of the factors to estimate, by default all; corrections and intervals cover only these.
+    chosen: names of the factors that are estimated and corrected together, by default all.
     Raises BadValue for systems in another order, and for a test or interval that does not apply to effects.
     """
     return factor_study_across({table.dataset: [table]}, table.dataset, design, chosen, method)
@@ -328,13 +328,12 @@ def factor_study_across(
     chosen: Sequence[str] = (),
     method: ComparisonMethod | None = None,
 ) -> FactorStudy:
-    """Return the effects of a design's factors over collections of equal weight.
+    """Return the effects of a design's factors over collections of equal weight; `name` is the study's.
 
     datasets: {collection: its parts, of equal weight}.
-    name: of the study.
     chosen: see `factor_study`.
-    With the interval "two-level", intervals also resample collections, and tests swap levels by collection
-    instead of query. Raises BadValue as `factor_study`.
+    With the interval "two-level", intervals also resample collections, and tests swap levels by collection.
+    Raises BadValue as `factor_study`.
     """
     method = method or ComparisonMethod()
     tables = [part for parts in datasets.values() for part in parts]

@@ -196,8 +196,8 @@ def cohen_kappa(
     """Return Cohen's kappa of a confusion table; NaN if both raters give the same grade throughout.
 
     table: number of pairs by both raters' grades, not all 0.
-    weights: "" counts all differences alike; "linear" or "quadratic" weights them by the distance of grades.
-    labels: the grades; None for their positions.
+    weights: "" counts all differences alike. "linear" or "quadratic" weights them by the distance of grades.
+    labels: the grades. None for their positions.
     """
     # Cohen 1960, 1968.
     places = np.arange(len(table), dtype=np.float64) if labels is None else labels

@@ -241,7 +241,7 @@ def power(
 
     deviation, kurtosis: standard deviation and excess kurtosis of the differences.
     test: "permutation", "t" or "bootstrap-shift".
-    pilot: number of queries from which the deviation was estimated, by default as many as are tested.
+    pilot: number of queries from which the deviation was estimated, by default `queries`.
     Raises BadValue for fewer than two queries, a negative deviation, alpha outside 0..1 or a test of unknown
     power.
     """

@@ -271,7 +271,7 @@ def scored(
 
 
 def uncalibrated(qrels: Qrels) -> LabelUse | None:
-    """Return the `LabelUse` of judgments of which some have a model as their origin, with a warning; else None."""
+    """Return a `LabelUse` with a warning if some judgments have a model as their origin, else None."""
     if qrels.origin is None:
         return None
     rows = qrels.origin.of_models()

@@ -146,7 +146,7 @@ def significance(
 
     drawn: the test draws at random.
     familywise: the p-values already hold for all pairs together.
-    smallest: function that returns the smallest p-value that (units, systems, draws) allow.
+    smallest: returns the smallest p-value that (units, systems, draws) allow.
     detection: how the test's power is computed; None if it is not known.
     """
 
@@ -211,8 +211,7 @@ def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-    Returns p-values, float64[pairs]. It tests the median, so with skewed differences it finds too much, and
-    more with more queries.
+    Returns p-values, float64[pairs]. It tests the median, so with skewed differences it finds too much.
     """
     # Wilcoxon 1945; as R's wilcox.test(paired=TRUE).
     return _each(values, pairs, wilcoxon_p)
@@ -336,7 +335,7 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
     Returns p-values, float64[pairs], that hold for all pairs together if all systems are equal. A system far
-    from the rest widens the range for every pair; then another test with Holm's correction finds more.
+    from the rest makes it miss differences of others.
     """
     # Carterette 2012.
     means = values.mean(axis=1)

@@ -34,7 +34,7 @@ def R(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def R_cap(j: Judged, *, k: int, rel: float = 1) -> Float64:
     """Recall whose divisor is capped at k, so that a full list of relevant documents scores 1.
 
-    The BEIR paper reports it for TREC-COVID only. Source: Thakur et al. 2021, appendix; beir custom metrics.
+    Source: Thakur et al. 2021, appendix; beir custom metrics.
     """
     return ratio(hit_counts(j, k, rel), np.minimum(j.relevant(rel), k))
 
@@ -89,9 +89,9 @@ _ROUNDING: dict[str, tuple[Setting, ...]] = {"rounding": ("up", "nearest")}
 def Rprec(j: Judged, *, k: int | None = None, times: float = 1.0, rel: float = 1) -> Float64:
     """R-precision: precision at rank R, the number of documents relevant to the query.
 
-    The divisor is the number of relevant documents, even if fewer were returned or k is smaller; 0 if nothing is
-    relevant.
-    times: multiple of that number, rounded down after adding 0.9.
+    The divisor is R, even if fewer were returned or k is smaller; 0 if nothing is relevant.
+
+    times: multiple of R, rounded down after adding 0.9.
 
     Source: trec_eval m_Rprec.c, m_Rprec_mult.c.
     """
@@ -107,9 +107,7 @@ def IPrec(
     """Interpolated precision: the best precision at this recall or any higher one.
 
     recall: share of the relevant documents that must be found, 0 to 1. At 0 all ranks count.
-    rounding: rounding of their number, "up" (trec_eval up to 9 and ir-measures, which add 0.9 and truncate)
-        or "nearest" (trec_eval 10).
-
+    rounding: rounding of their number, "up" (trec_eval up to 9, ir-measures) or "nearest" (trec_eval 10).
     0 if too few are found or nothing is relevant. Source: trec_eval m_iprec_at_recall.c; ir-measures'
     IPrec@recall.
     """

@@ -34,8 +34,8 @@ def Judged_at(j: Judged, *, k: int) -> Float64:
 def Hole(j: Judged, *, k: int) -> Float64:
     """Share of the first k ranks that hold a document nobody judged for this query.
 
-    The divisor is k. BEIR's code counts a document as judged if any query judged it, so its holes are smaller.
-    Source: Thakur et al. 2021, section 6; trec_eval 10 `unj`.
+    The divisor is k. BEIR's own holes are documents that no query judged. Source: Thakur et al. 2021, section
+    6; trec_eval 10 `unj`.
     """
     return (np.minimum(j.retrieved, k) - _judged(j, k)) / k
 
@@ -64,10 +64,10 @@ def bpref(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def infAP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Inferred average precision: AP estimated from judgments of a random part of the pool.
 
-    A relevant document at rank i adds 1/i + (i-1)/i * p/(i-1) * (r + e) / (r + n + 2e), with r relevant, n
-    judged non-relevant and p pooled documents above it and e = 0.00001; at rank 1 it adds 1. The sum is
-    divided by the number of relevant documents. A grade below 0 means pooled but not judged. Source: Yilmaz
-    and Aslam 2006; trec_eval m_infap.c.
+    A relevant document at rank i adds 1/i + (i-1)/i * p/(i-1) * (r + e) / (r + n + 2e); at rank 1 it adds 1.
+    Above it are r relevant, n judged non-relevant and p pooled documents; e = 0.00001. The sum is divided by
+    the number of relevant documents. A grade below 0 means pooled but not judged. Source: Yilmaz and Aslam
+    2006; trec_eval m_infap.c.
     """
     rows = j.found(k, rel)
     query, rank = j.query[rows], j.rank[rows].astype(np.float64)

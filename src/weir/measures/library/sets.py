@@ -50,8 +50,8 @@ def SetR(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def SetR_cap(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of relevant documents returned, divided by the maximum for a set of that size.
 
-    The divisor is the smaller of the numbers returned and relevant; that of R_cap@k is the smaller of k and the
-    number relevant. 0 if either is 0. Source: trec_eval m_set_rel_P.c.
+    The divisor is the smaller of the numbers returned and relevant; 0 if either is 0. Source: trec_eval
+    m_set_rel_P.c.
     """
     return ratio(hit_counts(j, k, rel), np.minimum(returned_counts(j, k), j.relevant(rel)))
 
@@ -60,8 +60,8 @@ def SetR_cap(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def SetF(j: Judged, *, k: int | None = None, beta: float = 1.0, rel: float = 1) -> Float64:
     """Weighted harmonic mean of set precision and set recall: F1 of all that was returned.
 
-    beta: weight of recall relative to precision, 0 to 1000: (1 + beta²) P R / (beta² P + R). The parameter of
-        trec_eval and ir-measures is beta², so SetF(beta=2.0) is trec_eval's set_F.4.
+    beta: weight of recall relative to precision, 0 to 1000: (1 + beta²) P R / (beta² P + R). trec_eval and
+        ir-measures take beta².
 
     0 if nothing relevant was returned. Source: van Rijsbergen 1979; trec_eval m_set_F.c.
     """
@@ -105,8 +105,7 @@ def NumRet(j: Judged, *, k: int | None = None) -> Float64:
 def NumRel(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of relevant documents, returned or not, at most k.
 
-    It describes the judgments, so unanswered queries have a value, too. A mean over queries; trec_eval prints the
-    total. Source: trec_eval m_num_rel.c.
+    A mean over queries; trec_eval prints the total. Source: trec_eval m_num_rel.c.
     """
     count = j.relevant(rel)
     return (count if k is None else np.minimum(count, k)).astype(np.float64)

@@ -33,7 +33,7 @@ def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds
     """Return the mean contribution of `count` documents of each tie group over all orders, float64[groups].
 
     others: number of marked documents among the group's other documents.
-    adds: contribution of a document, from its group, its rank and the marked documents of the group above it.
+    adds: contribution of a document, from group, rank and the group's marked documents above it.
     k: last rank that counts; None for all.
     """
     values = np.zeros(len(groups))
@@ -58,8 +58,7 @@ def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds
 def mean_by_marked_above(groups: Groups, marked: NDArray[np.bool_], adds: Adds, k: int | None) -> Float64:
     """Return the mean contribution of the marked rows of each tie group over all orders, float64[groups].
 
-    adds: contribution of a row, from its group, its rank and the marked rows above it, earlier groups
-        included.
+    adds: contribution of a row, from group, rank and all marked rows above it.
     k: last rank that counts; None for all.
     """
     count = groups.sum(marked)

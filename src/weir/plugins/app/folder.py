@@ -28,6 +28,7 @@ from weir.experiment.results import (
     current_cells,
     finished_cells,
     largest_k,
+    missing_results,
     rankings_file,
     recorded_place,
     scored_measures,
@@ -80,7 +81,7 @@ class Results:
         without any."""
         current, outdated = current_cells(chosen_cells(finished_cells(root, unjudged=True)))
         cells, depths = largest_k(current)
-        return Results(tuple(cells), (*outdated, *depths), kept)
+        return Results(tuple(cells), (*outdated, *depths, *missing_results(root)), kept)
 
     @cached_property
     def numbers(self) -> SystemNumbers:

@@ -9,7 +9,17 @@ from click.core import ParameterSource
 
 import weir
 from weir import api
-from weir.cli.options import FOLDER, OUTPUT, PATH, Given, notes_option, option_of, options, quiet_option
+from weir.cli.options import (
+    FOLDER,
+    OUTPUT,
+    PATH,
+    Given,
+    notes_option,
+    option_of,
+    options,
+    published_as_option,
+    quiet_option,
+)
 from weir.cli.terminal import say, say_notes, show_tables
 from weir.errors import BadValue
 from weir.files.atomic import write_text
@@ -32,9 +42,10 @@ from weir.plugins import report as pages
               help="Of a figure: 7 inches, or a column of 3.33.")  # fmt: skip
 @click.option("--tables", type=FOLDER,
               help="Write the tables into this folder: LaTeX, Markdown, CSV.")  # fmt: skip
-@click.option("--published", "publisher", metavar="NAME",
+@click.option("--published", metavar="NAME",
               help="Published scores, such as 'BEIR paper'; with those of FOLDER beside, if one is given. With -o a "
                    "section of the page, as weir results --published finds them.")  # fmt: skip
+@published_as_option
 @click.option("--markdown", is_flag=True, help="Print a short text, as for a pull request.")
 @quiet_option
 @notes_option
@@ -47,7 +58,8 @@ def command(
     endings: tuple[str, ...],
     figure_width: str,
     tables: Path | None,
-    publisher: str | None,
+    published: str | None,
+    names: Given,
     markdown: bool,
     quiet: bool,
     notes: bool,
@@ -70,16 +82,16 @@ def command(
             "files too: weir run -d JUDGMENTS/ -s 'run(\"x.trec\")' -o results/ (docs/tutorials/researcher.md)"
         )
     paged = out is not None or figures is not None or markdown
-    if publisher is not None and not paged:
+    if published is not None and not paged:
         typed = context.get_parameter_source("folder") is ParameterSource.COMMANDLINE
         given.pop("audit", None)
-        published = pages.published_tables(publisher, folder if typed else None, **given)
-        show_tables(published)
+        beside = pages.published_tables(published, folder if typed else None, **given, **names)
+        show_tables(beside)
         if tables is not None:
-            say(f"tables: {len(pages.write_tables(published, tables, 'published'))} files in {tables}")
+            say(f"tables: {len(pages.write_tables(beside, tables, 'published'))} files in {tables}")
         return
     with api.progress.Progress(quiet) as progress:
-        made = weir.report(folder, progress=progress, published=publisher, **given)
+        made = weir.report(folder, progress=progress, published=published, **given, **names)
     if markdown:
         click.echo(made.to_markdown())
     if tables is not None:

@@ -17,6 +17,7 @@ from weir.errors import BadValue, UnknownName
 from weir.experiment.beside import MOST_SOURCES, OTHER_DATA, BesideScore, beside, beside_notes
 from weir.experiment.efficiency import Efficiency, timed_singly
 from weir.experiment.published import (
+    PublishedNames,
     PublishedScore,
     facts_table,
     places_of,
@@ -331,17 +332,19 @@ def published_tables(
     datasets: Sequence[str] = (),
     systems: Sequence[str] = (),
     labels: Sequence[str] = (),
+    published_as: Sequence[str] = (),
 ) -> list[Table]:
     """Return a table of published numbers for each measure, by default nDCG@10.
 
     publisher: one of PUBLISHED, or a publisher such as "BEIR paper".
     folder: a results folder whose scores are shown beside the published ones.
+    published_as: its systems and collections by their published names; see `PublishedNames.of`.
 
     Raises BadValue if nothing is published, UnknownName for an absent dataset, system or baseline.
     """
     study = None if folder is None else Study.of(folder, None, (), labels=labels)
     return [
-        published_table(publisher, measure, baseline, datasets, systems, study)
+        published_table(publisher, measure, baseline, datasets, systems, study, published_as)
         for measure in measures or ("nDCG@10",)
     ]
 
@@ -353,10 +356,11 @@ def published_table(
     datasets: Sequence[str] = (),
     systems: Sequence[str] = (),
     study: Study | None = None,
+    published_as: Sequence[str] = (),
 ) -> Table:
     """Return a table of published numbers.
 
-    name, study: see `publisher` and `folder` of `published_tables`.
+    name, study, published_as: see `publisher`, `folder` and `published_as` of `published_tables`.
     baseline: baseline of the averages, by default the publisher's BM25, else its first system.
     datasets: only these datasets, or the members of these groups.
     systems: only systems whose name contains all words of one of these.
@@ -366,6 +370,8 @@ def published_table(
     """
     if (name in PRINTED and datasets) or (name in (*PRINTED, *TABLES_OF_COLLECTIONS) and (systems or study)):
         raise BadValue(f"{name} is printed as it is; leave out `datasets`, `systems` and the folder")
+    if published_as and study is None:
+        raise BadValue("`published_as` names results, and no results folder is given")
     if name in TABLES_OF_COLLECTIONS:
         own = [one for one in published(measure="nDCG@10") if one.model.endswith("[BEIR paper]")]
         of_paper = [one.dataset for one in _chosen(own, datasets, ())]
@@ -408,7 +414,9 @@ def published_table(
     )
     notes = [f"{publisher} scores by: {rules}"] if (rules := publisher_of(own[0].model).source) else []
     if study is not None:
-        places = places_of(study.cells)
+        results = [replace(cell, title=study.short_name(cell.label)) for cell in study.cells]
+        own_as = PublishedNames.of(published_as, results)
+        places = places_of(results, own_as.collections)
         named = {d: place_of.get((at.dataset, at.split)) for d, (at, _) in places.items()}
         mine = {
             (place, f"{study.short_name(row.system)} {HERE}"): PaperScore(
@@ -420,6 +428,8 @@ def published_table(
         scores |= mine
         lacking = f"{study.folder} has no {measure} on these collections and splits"
         notes += _own_notes(places[d][1] for d, place in named.items() if place) if mine else [lacking]
+        said = {one.title: own_as.models[one.system] for one in results if one.system in own_as.models}
+        notes += [f"{name} {HERE} claims to be {', '.join(models)}" for name, models in said.items()]
     units = {place: dataset for (dataset, _), place in place_of.items()}
     table = paper_table(scores, measure, baseline or usual, f"{publisher}: {source}", units)
     return replace(table, notes=(*table.notes, *notes))
@@ -471,15 +481,16 @@ def _own_notes(others: Iterable[str]) -> list[str]:
     ]
 
 
-def beside_tables(study: Study, publisher: str | Path) -> tuple[Table, ...]:
+def beside_tables(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> tuple[Table, ...]:
     """Return a table of systems x collections for each measure, with scores that others published on them.
 
     The study's systems come first, then the published ones, with most collections and the best mean first.
 
-    publisher: see `name` of `beside`, which says what is raised.
+    publisher, published_as: see `name` and `published_as` of `beside`, which says what is raised.
     """
+    cells = [replace(cell, title=study.short_name(cell.label)) for cell in study.cells]
     named_rows = [replace(row, title=study.short_name(row.system)) for row in study.rows]
-    rows, tables = beside(named_rows, study.cells, publisher), []
+    rows, tables = beside(named_rows, cells, publisher, published_as), []
     own_of = {study.short_name(system): system for system in study.systems}
     for measure in dict.fromkeys(one.measure for one in rows if one.source):
         there = dict.fromkeys(one.dataset for one in rows if one.source and one.measure == measure)

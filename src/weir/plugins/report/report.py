@@ -28,7 +28,7 @@ from weir.core.tables import (
     notebook_html,
     tables_as_text,
 )
-from weir.errors import WeirError
+from weir.errors import BadValue, WeirError
 from weir.experiment.audit_subjects import subjects_of
 from weir.files.atomic import make_folder, own_file, write_text
 from weir.files.paths import path_of
@@ -38,6 +38,7 @@ from weir.plugins.report.paper import study_tables
 from weir.plugins.report.sections import (
     Question,
     Section,
+    published_scores,
     questions,
     ranges_differ,
     sections,
@@ -205,6 +206,7 @@ def report(
     labels: Sequence[str] = (),
     audit: bool = True,
     published: str | Path | None = None,
+    published_as: Sequence[str] = (),
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
     """Return the report of a results folder, as `weir report` writes it.
@@ -218,6 +220,7 @@ def report(
     audit: also audit the collections on this machine.
     published: lay published scores beside, as `results_beside` does: a publisher, such as "BEIR paper", words in
         names of published models, or a file or folder of MTEB's results.
+    published_as: systems, collections, and models of MTEB's results by their published names, as in `results_beside`.
     progress: called with (task, steps done, all steps).
 
     Raises FormatError for a folder without results, UnknownName for an absent name, BadValue if nothing of `published`
@@ -226,9 +229,12 @@ def report(
     if isinstance(folder, Benchmark) and not labels:
         labels = [f"{title}={system}" for system, title in folder.titles.items()]
     study = Study.of(path_of(folder), baseline, measures, datasets, systems, labels)
+    if published_as and published is None:
+        raise BadValue("`published_as` names what `published` lays beside; give both")
+    beside = None if published is None else published_scores(study, published, published_as)
     audits = _audits_of(study, progress) if audit else []
     answered = questions(study, audits)
-    return Report(study, sections(study, audits, answered, published), answered, tuple(audits))
+    return Report(study, sections(study, audits, answered, beside), answered, tuple(audits))
 
 
 def _audits_of(study: Study, progress: Callable[[str, int, int], None] | None = None) -> list[Audit]:

@@ -93,7 +93,6 @@ from weir.registry import Registry
 from weir.services.answers import SCORED_KINDS
 from weir.stats.compare import Comparison, Pair, compare_tables, disagrees, rank_text
 from weir.stats.permutation import enumerated
-from weir.stats.resampling import has_percentile
 from weir.stats.score_rows import MANY_UNANSWERED, answered_rate, unanswered_outcome
 from weir.stats.significance import TESTS
 from weir.systems.expression import expression_tree
@@ -231,14 +230,43 @@ def lede(study: Study) -> str:
         else ""
     )
     verdicts = f"Every comparison has a verdict ({study.family})." if study.comparisons else ""
-    partly = _partly_answered(study)
-    verb = one_or_more(len(study.systems), "was asked", "were asked") if partly else "answered"
-    answered = f"; {_answers(study, partly)}" if partly else ""
+    partly, holes = _partly_answered(study), _holes(study)
+    verb = one_or_more(len(study.systems), "was asked", "were asked") if partly or holes else "answered"
+    said = "".join(f"; {one}" for one in [*holes, *[_answers(study, partly)] * bool(partly)])
     return (
         f"{counted(len(study.systems), 'system')} {verb} {queries:,} queries of {where}, measured by "
-        f"{and_(study.measures)}{answered}. "
+        f"{and_(study.measures)}{said}. "
         f"Every mean on a collection has a 95% interval{but}. {verdicts}".strip()
     )
+
+
+def _holes(study: Study) -> list[str]:
+    """Return clauses on the systems that were not asked everywhere, and the measures that some results lack."""
+    results = {(row.dataset, row.system) for row in study.cell_rows}
+    measured, alike = Counter(row.measure for row in study.cell_rows), dict[tuple[str, ...], list[str]]()
+    for system in study.systems:
+        of = tuple(name for name in study.datasets if (name, system) in results)
+        alike.setdefault(of, []).append(study.short_name(system))
+    alike.pop(study.datasets, None)
+    groups = sorted(alike.items(), key=lambda one: len(one[0]))
+    more = sum(len(names) for _, names in groups[MOST_PARTLY:])
+    return [
+        *(
+            f"{and_(names, 3)} {one_or_more(len(names), 'was', 'were')} asked only those of {_these(study, of)}"
+            for of, names in groups[:MOST_PARTLY]
+        ),
+        *[f"{counted(more, 'more system')} {one_or_more(more, 'lacks', 'lack')} collections"] * (more > 0),
+        *(
+            f"{measure} is known of {measured[measure]:,} of {len(results):,} results"
+            for measure in study.measures
+            if measured[measure] < len(results)
+        ),
+    ]
+
+
+def _these(study: Study, datasets: Sequence[str]) -> str:
+    few = len(datasets) <= MOST_PARTLY
+    return and_(datasets) if few else f"{len(datasets)} of the {len(study.datasets)} {study.noun}"
 
 
 def _partly_answered(study: Study) -> list[Row]:
@@ -391,12 +419,9 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
 
 def _fastest(study: Study) -> Iterator[Statement]:
     costs = [one for one in study.every_cost if one.quality.dataset == study.largest]
-    own = sorted(
-        (one.p50_ms, one.quality.system, one.singles)
-        for one in costs
-        if one.p50_ms is not None and one.singles is not None
-    )
-    places = {(one.machine, one.depth) for one in costs if one.p50_ms is not None}
+    timed = [one for one in costs if one.p50_ms is not None]
+    own = sorted((one.p50_ms or 0.0, one.quality.system, one.singles or 0) for one in timed if one.compared)
+    places = {(one.machine, one.depth) for one in timed}
     if len(places) == 1 and len(own) > 1 and own[1][0] >= FASTER * own[0][0] > 0:
         (first, system, asked), others = own[0], own[1:]
         ratios = dict.fromkeys(f"{float(f'{ms / first:.1g}'):,.0f}" for ms, *_ in (others[0], others[-1]))
@@ -404,7 +429,9 @@ def _fastest(study: Study) -> Iterator[Statement]:
         medians = (
             f"{one_or_more(len(others), 'the median', 'medians')} of {_from_to([n for *_, n in others])}"
         )
-        of = f" of the {len(own)} that were timed" if len(own) < len(costs) else ""
+        few = any(one.singles is not None and not one.compared for one in timed)
+        enough = " with as many queries as a p95 needs" * few
+        of = f" of the {len(own)} that were timed{enough}" * (len(own) < len(costs))
         yield Statement(
             f"{study.short_name(system)} is the fastest{of}:",
             f"{figure(first)} ms for a query on {study.largest}, the median of {asked:,}; {who} some "
@@ -516,6 +543,7 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
     measure = study.measures[0]
     whole = study.ranking_comparison(measure)
     statements = [
+        *_left_out(study),
         *([] if whole is None else _lead_not_separable(study, whole)),
         *_tied(study, measure),
         *([] if whole is None else _too_few_units(study, whole)),
@@ -529,6 +557,14 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
         *_small_collections(study, measure),
     ]
     return tuple(statements[:MOST_SENTENCES])
+
+
+def _left_out(study: Study) -> Iterator[Statement]:
+    if study.remarks:
+        few = list(study.remarks) if len(study.remarks) < 4 else [*study.remarks[:2]]
+        more = [f"and {len(study.remarks) - len(few)} sentences more of this kind, which weir results prints"]
+        said = "; ".join(few + more * (len(few) < len(study.remarks)))
+        yield Statement("Anything about results that are not here:", f"{said}.")
 
 
 def _lead_not_separable(study: Study, whole: Comparison) -> Iterator[Statement]:
@@ -1609,8 +1645,12 @@ def _costs(study: Study) -> Question | None:
         else f"One machine ({next(iter(machines))}), and what else it did meanwhile is not known: times that "
         f"differ by less than a factor of {FASTER:g} rank no systems."
     )
-    few = [(one.singles, study.short_name(one.quality.system)) for one in timed if one.singles]
-    if few and not has_percentile(95, min(few)[0]):
+    few = [
+        (one.singles, study.short_name(one.quality.system))
+        for one in timed
+        if one.singles and not one.compared
+    ]
+    if few:
         text += f" The median of {min(few)[1]} is that of {counted(min(few)[0], 'query', 'queries')}."
     if marked:
         text += (
@@ -1856,7 +1896,10 @@ def _python_lines(study: Study) -> tuple[str, ...]:
     lines = ["import weir", "", "objects = {  # as they were given; the names are those in the results"]
     lines += [f"    {name!r}: ...,  # {str(one).removeprefix(f'{name}: ')}" for name, one in objects.items()]
     if any(one.version is None for one in objects.values()):
-        lines.append("    # without a version, results come back beside these, under another key")
+        lines.append(
+            "    # without a version, results come back beside these, under another key, as nothing says that"
+        )
+        lines.append("    # an object is the same; with version=... below, under one key from then on")
     lines += ["}"]
     for depth in dict.fromkeys(cell.depth for cell in own):
         cells = [cell for cell in own if cell.depth == depth]
@@ -1954,28 +1997,30 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 """Sections of plug-ins, as functions of the study that return None without data."""
 
 
-def published_scores(study: Study, publisher: str | Path) -> Section:
+def published_scores(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> Section:
     """Return the section that shows the study's scores beside published ones, a table for each measure.
 
-    publisher: see `name` of `beside`, which says what is raised.
+    publisher, published_as: see `name` and `published_as` of `beside`, which says what is raised.
     """
     lead = f"{NO_TEST[:1].upper()}{NO_TEST[1:]}."
-    return Section("published", "Beside published scores", lead, tables=beside_tables(study, publisher))
+    return Section(
+        "published", "Beside published scores", lead, tables=beside_tables(study, publisher, published_as)
+    )
 
 
 def sections(
-    study: Study, audits: Sequence[Audit], answered: Sequence[Question], publisher: str | Path | None = None
+    study: Study, audits: Sequence[Audit], answered: Sequence[Question], beside: Section | None = None
 ) -> tuple[Section, ...]:
     """Return all sections that have data, in reading order.
 
-    publisher: whose published scores are shown; see `published_scores`.
+    beside: the one of `published_scores`.
     """
     made = [
         short(study, audits),
         leaderboard(study),
         collections(study),
         _against_baseline(study),
-        None if publisher is None else published_scores(study, publisher),
+        beside,
         cost(study),
     ]
     made += [_judged_rates(study), _bounds_section(study, audits), findings(audits)]

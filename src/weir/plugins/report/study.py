@@ -87,7 +87,7 @@ class Study:
         Raises FormatError for a folder without results, UnknownName, BadValue for a label without a system,
         and if all were scored by outdated judgments.
         """
-        finished, lacking = finished_and_lacking(folder, datasets)
+        finished, lacking = finished_and_lacking(folder, datasets, systems)
         current, outdated = current_cells(chosen_cells(finished, datasets, systems))
         if not current:
             raise BadValue("; ".join(outdated))

@@ -36,6 +36,7 @@ from weir.experiment.results import (
     current_cells,
     finished_and_lacking,
     finished_cells,
+    missing_results,
 )
 from weir.experiment.stages import RECORD, read_record
 from weir.experiment.verify import VERDICTS, Verdict, verified
@@ -65,7 +66,7 @@ class Pack:
     bytes: int
     note: str = ""
     left_out: tuple[str, ...] = ()
-    """A sentence on each result left out because the judgments that count did not score it."""
+    """A sentence on each result left out because other judgments scored it, and on results that are missing."""
 
     def tables(self) -> tuple[Table, ...]:
         lines = [["collection", "system"], *map(list, self.cells)]
@@ -180,7 +181,8 @@ def pack_results(
         archive.close()
         size_packed = temporary.stat().st_size
     held = tuple((cell.dataset, cell.label) for cell in by_split(cells))
-    return Pack(str(out), digest, held, size_packed, note, tuple(outdated))
+    left_out = (*outdated, *missing_results(root, datasets, systems))
+    return Pack(str(out), digest, held, size_packed, note, left_out)
 
 
 def _digest(hashes: Mapping[str, str]) -> str:
