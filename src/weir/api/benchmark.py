@@ -202,22 +202,21 @@ def benchmark(
     on: str | None = None,
     fetch: bool = False,
 ) -> Benchmark:
-    """Return the scores of systems run on collections: benchmark(["scifact"], [weir.BM25()], [nDCG @ 10]).
+    """Run systems on collections and return their scores: benchmark(["scifact"], [weir.BM25()], [nDCG @ 10]).
 
     datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them.
         {name: collection} gives names.
-    systems: systems or their names. {name: system} gives names to functions and objects, and titles in tables
-        to others.
+    systems: systems or their names. {name: system} names functions and objects, and other systems in tables.
     measures: by default nDCG@10, R@100 and Judged@10.
-    out: a results folder. The same call continues after an interruption. None keeps nothing, and all
-        collections then need judgments.
-    k: documents returned for each query at most.
+    out: a results folder. The same call continues after an interruption. None keeps nothing; collections then
+        need judgments.
+    k: most documents returned for each query.
     drop_self: leave out documents that are the query itself.
     on: a cluster to run on, such as "ray".
-    fetch: download collections of the catalogue that are not on this machine.
+    fetch: download missing collections of the catalogue.
 
-    Shows progress on standard error. Raises the WeirErrors of reading collections and of the systems, before
-    anything starts where possible.
+    Shows progress on standard error. Raises the WeirErrors of collections and systems, before anything starts
+    where possible.
     """
     grid = Experiment(
         tuple(map(_dataset, _several(datasets), range(1, 1_000_000))),

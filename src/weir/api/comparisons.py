@@ -443,9 +443,9 @@ def why(
     """Return the reasons why two numbers differ: why(qrels, first, second), why(folder, other_folder), or a
     result's folder and a published score.
 
-    results: judgments and two rankings as `evaluate` takes them (of which one may be a result's folder), or
-        {name: ranking} of both; or two folders such as results/scifact/bm25-fa19b4d424, or one such folder,
-        or two systems, where a live engine is asked for its fields, terms and scores.
+    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or one or two
+        folders such as results/scifact/bm25-fa19b4d424; or two systems, one a live engine, which is asked for
+        its fields, terms and scores.
     published: a published model to compare one folder with, such as "anserini bm25 flat", by default the one
         that its system should reproduce.
     measure: a measure such as nDCG@10, by default the first that both have.
@@ -525,11 +525,11 @@ def abstention(
     gained (nAUC).
 
     run: the ranking that was scored, as `evaluate` takes it.
-    confidence: "max", the best score, "std", the standard deviation of the scores, or "diff1", the best less
-        the second.
+    confidence: "max", the best score, "std", the standard deviation of the scores, or "diff1", the best less the
+        second.
 
-    Unanswered queries are the least confident. Raises UnknownName for another confidence, BadValue if `scores` is no
-    Scores and for a run that answers none of its queries.
+    Unanswered queries are the least confident. Raises UnknownName for another confidence, BadValue for other than
+    Scores and a run that answers none of their queries.
     """
     if not isinstance(scores, Scores):
         raise BadValue(
@@ -696,13 +696,13 @@ def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
 def p_mrr(
     qrels: object, run: object, changed: object = None, signs: tuple[str, str] = ("-og", "-changed")
 ) -> Scores:
-    """Return p-MRR of each query, -1..1: how far the documents fall that a changed instruction makes irrelevant.
+    """Return p-MRR of each query, -1..1: how far documents fall that a changed instruction makes irrelevant.
 
     qrels, run: see `evaluate`; each pair has two queries, under the original and the changed instruction.
     changed: rankings under the changed instruction if they are another run.
-    signs: how identifiers of original and changed queries end.
+    signs: endings of original and changed queries' identifiers.
 
-    Source: FollowIR (Weller et al. 2024). Raises BadValue if no pair has a document that becomes irrelevant.
+    Source: FollowIR (Weller et al. 2024). Raises BadValue if no document becomes irrelevant.
     """
     qrels, collection = judged_by(qrels)
     refuse_mismatched(qrels, run)
@@ -757,7 +757,7 @@ def gate(
     pass.
 
     first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking;
-        of two folders of run files, those of one name are compared. Or only baseline and candidate, results
+        of two folders of run files, files of one name are compared. Or only baseline and candidate, results
         folders or files of `save_baseline`.
     measures: by default the measures of a saved baseline, else nDCG@10.
     max_drop: the largest drop of a mean that is accepted. In Python also {measure: drop}, with 0.01 for other
@@ -778,8 +778,7 @@ def gate(
     A measure passes if the one-sided lower bound of candidate minus baseline is within the allowed drop,
     fails if its mean dropped by more and surely dropped, and is undecided otherwise. The result is true if
     nothing failed or is undecided. Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer
-    than two queries, sides of different judgments and noise that lacks a measure, UnknownName for another
-    interval, and the WeirErrors of reading.
+    than two queries, and sides of different judgments, UnknownName for another interval.
     """
     allowed = gate_rules(max_drop, confidence, interval)
     cases, notes = cases_to_gate(
@@ -888,16 +887,14 @@ def save_baseline(
 ) -> SystemScores:
     """Write a system's scores by query as a baseline file to commit, and return them.
 
-    path: the file.
     results: judgments as `evaluate` takes them, or a results folder.
     run: a ranking as `evaluate` takes it; None for a results folder.
     measures: by default nDCG@10.
-    conventions, collection: rules and collection of a ranking, as `evaluate` takes them.
+    conventions, collection: of a ranking, as `evaluate` takes them.
     systems: the system to save from a folder of several.
-    fetch: download the collections that records of results name, by default the network is not used.
+    fetch: download the collections that records of results name.
 
-    Raises BadValue for a folder with several systems or whose judgments are not on this machine, StoreError
-    if the file cannot be written.
+    Raises BadValue for a folder with several systems or without their judgments on this machine, StoreError.
     """
     requested = measures_of(measures)
     how = conventions_of(conventions)

@@ -46,13 +46,13 @@ def fuse(
 ) -> Run:
     """Return one run fused from several, with all documents that any returns: fuse([a, b], "rrf(k=10)").
 
-    runs: two or more rankings, each as `evaluate` takes it, or {name: ranking}.
+    runs: two or more rankings as `evaluate` takes them, or {name: ranking}.
     method: a fusion method with its settings, see docs/fusion.md.
     k: documents kept for each query, by default all.
 
-    Raises BadValue for fewer than two rankings and for rankings that share no query, UnknownName for an
-    unknown method or setting. Warns (RankingWarning) of a ranking that shares no document with the others,
-    and if `k` cuts and the method has a constant `k` that is not set.
+    Raises BadValue for fewer than two rankings, and rankings without a common query, UnknownName for a method or
+    setting. Warns (RankingWarning) of a ranking without a common document, and if `k` cuts and the method's
+    constant `k` is not set.
     """
     ranked = [run_from(run) for run in all_rankings(_listed(runs))]
     fused_run = fusion.fuse(ranked, method, k)
@@ -69,15 +69,15 @@ def fit_fusion(
     measure: Measure | str = "nDCG@10",
     folds: int = 5,
 ) -> Fit:
-    """Return the settings of a fusion that score best on judged queries, chosen by cross-validation.
+    """Return the settings of a fusion that score best on judged queries, by cross-validation.
 
     qrels, runs: see `evaluate`.
-    method: a fusion method. Settings that it names stay as they are.
+    method: a fusion method. Settings that it names stay.
     measure: the measure to maximise.
-    folds: number of folds of the cross-validation.
+    folds: number of folds.
 
-    `.chosen` is the fusion for new queries. `.held_out` are scores of each judged query with settings chosen
-    without it. Raises BadValue if no setting is left to choose and for fewer judged queries than folds.
+    `.chosen` is the fusion for new queries, `.held_out` the scores of each judged query with settings chosen
+    without it. Raises BadValue if no setting is left to choose, and for fewer judged queries than folds.
     """
     judgments, collection = judged_by(qrels)
     rules = ScoringRules.of(collection)

@@ -389,14 +389,14 @@ def cells_of(
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> ResultSet[PublishedScore]:
-    """Return the published scores of a collection, a model or a measure, by default all; with a note if there
-    are none.
+    """Return the published scores of a collection, model or measure, by default all; with a note if there are
+    none.
 
     dataset: a name or reference, or the path of a collection, which is known by its judgments.
     model: the whole name, or words that only its name has.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path
-    without a collection.
+    Raises UnknownName for an unknown model, BadValue for ambiguous words, FormatError for a path without a
+    collection.
     """
     scores = experiment.published.published(dataset, model, measure)
     asked = ", ".join(str(one) for one in (model, measure, dataset) if one)
@@ -486,14 +486,13 @@ def results_beside(
 def official_scores(
     qrels: object, *runs: object, scorer: str = "birco", collection: str | Path | None = None
 ) -> ResultSet[BircoScore]:
-    """Return the scores that a benchmark's own program would print for runs, or for every result of a folder.
+    """Return the scores that a benchmark's own program would print for runs, or for all results of a folder.
 
     qrels, runs: see `evaluate`; without runs a results folder.
     collection: the collection whose judgments score a folder, if its own is not on this machine.
 
-    Warns (RankingWarning) of everything that the program reads in another way, and of runs that cannot be
-    scored. Raises UnknownName for another scorer than "birco", BadValue for rankings that are not of whole
-    candidate pools.
+    Warns (RankingWarning) of what the program reads in another way, and of runs that cannot be scored. Raises
+    UnknownName for another scorer than "birco", BadValue for rankings of incomplete pools.
     """
     if scorer != "birco":
         raise UnknownName("scorer", scorer, ["birco"])

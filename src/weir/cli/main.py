@@ -361,7 +361,7 @@ def main(arguments: list[str] | None = None) -> int:
     the name of a report; 71 for too little memory; 130 when interrupted, 143 when terminated. WEIR_DEBUG=1 shows
     tracebacks.
 
-    arguments: by default those of the process.
+    arguments: by default the process's own.
     """
     takes_signals = threading.current_thread() is threading.main_thread()  # Python's rule
     with protected_output(), warnings.catch_warnings():

@@ -202,6 +202,7 @@ def _probable_cause(names: list[str], docs: Ids) -> str:
         ("blanks stand around them", lambda name: [name.strip()]),
         ("a table made numbers of them and added '.0'", lambda name: [re.sub(r"\.0+$", "", name)]),
         ("zeros at their beginning are lost", lambda name: [name.zfill(n) for n in range(len(name) + 1, 13)]),
+        ("zeros stand before them", lambda name: [name.lstrip("0") or "0"]),
         ("they are written in other letters", lambda name: [name.lower(), name.upper()]),
         (
             "their letters are composed in another way (Unicode NFC and NFD)",

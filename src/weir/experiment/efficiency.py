@@ -85,6 +85,11 @@ class Efficiency:
         return self.search_seconds is not None or self.p50_ms is not None
 
     @property
+    def compared(self) -> bool:
+        """Return True if ratios are made of its median: it is one of as many single queries as a p95 needs, or more."""
+        return self.p50_ms is not None and self.singles is not None and has_percentile(95, self.singles)
+
+    @property
     def machine(self) -> str:
         """Return processor and cores, such as "Xeon, 8 cores"; times of different machines do not compare."""
         return ", ".join(self.hardware.split(", ")[:2])

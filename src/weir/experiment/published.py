@@ -235,7 +235,7 @@ def claimed(system: str, dataset: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class PublishedNames:
-    """What a user says of the names under which systems, models and collections are published."""
+    """The published names of a user's systems, models and collections."""
 
     models: Mapping[str, tuple[str, ...]]
     """{system, or model of MTEB's results: published models}."""
@@ -246,13 +246,14 @@ class PublishedNames:
     def of(
         texts: Sequence[str], cells: Sequence[ResultCell], given: Sequence[PublishedScore] = ()
     ) -> PublishedNames:
-        """Return the names that texts such as "mine=minilm-l6 v2" or "mine=minilm" say, the latter a system or model
-        of Weir with all that it should reproduce.
+        """Return the names in texts OWN=PUBLISHED, such as "mine=minilm-l6 v2".
+
+        PUBLISHED may also be a system or model of Weir, such as minilm: all that it should reproduce.
 
         given: scores of MTEB's results, whose models and tasks may be named too.
 
-        Raises UnknownName for what is not among these results and for what nobody published, BadValue for words that
-        fit several published models.
+        Raises UnknownName for a name that is not among these results or not published, BadValue for words that
+        fit several published models, and other texts.
         """
         systems = {name: {cell.label or cell.system, cell.system} for cell in cells
                    for name in (cell.system, cell.label, cell.title) if name}  # fmt: skip
@@ -286,7 +287,7 @@ class PublishedNames:
         return PublishedNames(models, collections)
 
     def claimed(self, system: str, dataset: str) -> tuple[str, ...]:
-        """Return the names of the published models that a system is said to be, else that it should reproduce."""
+        """Return the published models that the user says a system is, else those that it should reproduce."""
         return self.models[system] if system in self.models else claimed(system, dataset)
 
 
@@ -400,16 +401,16 @@ def reported_of(cell: ResultCell, name: str = "") -> Reported:
     """Return a result's dataset and split as published scores name them, by name or counts; raises FormatError
     for damaged records.
 
-    name: what its collection is said to be, by default its own name.
+    name: published name of its collection, by default its own.
     """
     return _reported_by_counts(name or cell.collection, cell.split, cell.grades, cell.documents)
 
 
 def places_of(cells: Sequence[ResultCell], called: Mapping[str, str]) -> dict[str, tuple[Reported, str]]:
-    """Return {dataset, or group whose members are all there: (itself as published scores name it, how its documents,
-    queries or judgments differ from the published ones, "" if they do not)} of results.
+    """Return {dataset or complete group: (name in published scores, difference from the published data or "")} of
+    results.
 
-    called: {dataset: what its collection is said to be}.
+    called: {dataset: published name of its collection}.
     """
     places: dict[str, tuple[Reported, str]] = {}
     for cell in cells:

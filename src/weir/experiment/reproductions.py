@@ -22,7 +22,7 @@ def reproduction_tables(
 ) -> tuple[Table, ...]:
     """Return a table of results that claim published scores, then one for each, with commands and records.
 
-    model, published_as: as given to `reproduce`.
+    model, published_as: as for `reproduce`.
     """
     cells = {str(cell.folder): cell for cell in finished_cells(root)}
     results: dict[tuple[str, str, str], list[PublishedCheck]] = {}

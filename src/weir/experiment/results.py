@@ -139,8 +139,8 @@ def keep_order(
 ) -> None:
     """Append datasets and systems to a results folder's order; raises StoreError.
 
-    judgments: {split: fingerprint} of judgments that become current; see `split_mark`.
-    labels: {system: label}; another system with the label loses it.
+    judgments: {split: fingerprint} of judgments that become current. See `split_mark`.
+    labels: {system: label}. Another system with the label loses it.
     asked: (dataset:split, system) of each result that is to be made.
     """
     with locked(root / f".{ORDER}.lock"):
@@ -1217,7 +1217,7 @@ def _own_said(cell: ResultCell) -> str:
 def not_as_published(cell: ResultCell, called: str = "") -> str:
     """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on it.
 
-    called: what its collection is said to be, by default its own name.
+    called: published name of the collection, by default its own.
     """
     name = catalogue.original(called or cell.collection)
     if name not in catalogue.collection_names():

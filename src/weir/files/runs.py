@@ -82,7 +82,7 @@ class _InterleavedError(Exception):
 
 @dataclass(eq=False)
 class IdentifierNumbers:
-    """Numbers assigned to queries and documents while a run file is read, and counts of what was seen."""
+    """Numbers assigned to queries and documents while a run file is read, with counts for later checks."""
 
     queries: Ids | None
     """Queries with fixed codes; None to number all by appearance."""

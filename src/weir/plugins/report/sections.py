@@ -93,7 +93,6 @@ from weir.registry import Registry
 from weir.services.answers import SCORED_KINDS
 from weir.stats.compare import Comparison, Pair, compare_tables, disagrees, rank_text
 from weir.stats.permutation import enumerated
-from weir.stats.resampling import has_percentile
 from weir.stats.score_rows import MANY_UNANSWERED, answered_rate, unanswered_outcome
 from weir.stats.significance import TESTS
 from weir.systems.expression import expression_tree
@@ -420,12 +419,9 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
 
 def _fastest(study: Study) -> Iterator[Statement]:
     costs = [one for one in study.every_cost if one.quality.dataset == study.largest]
-    own = sorted(
-        (one.p50_ms, one.quality.system, one.singles)
-        for one in costs
-        if one.p50_ms is not None and one.singles is not None
-    )
-    places = {(one.machine, one.depth) for one in costs if one.p50_ms is not None}
+    timed = [one for one in costs if one.p50_ms is not None]
+    own = sorted((one.p50_ms or 0.0, one.quality.system, one.singles or 0) for one in timed if one.compared)
+    places = {(one.machine, one.depth) for one in timed}
     if len(places) == 1 and len(own) > 1 and own[1][0] >= FASTER * own[0][0] > 0:
         (first, system, asked), others = own[0], own[1:]
         ratios = dict.fromkeys(f"{float(f'{ms / first:.1g}'):,.0f}" for ms, *_ in (others[0], others[-1]))
@@ -433,7 +429,9 @@ def _fastest(study: Study) -> Iterator[Statement]:
         medians = (
             f"{one_or_more(len(others), 'the median', 'medians')} of {_from_to([n for *_, n in others])}"
         )
-        of = f" of the {len(own)} that were timed" if len(own) < len(costs) else ""
+        few = any(one.singles is not None and not one.compared for one in timed)
+        enough = " with as many queries as a p95 needs" * few
+        of = f" of the {len(own)} that were timed{enough}" * (len(own) < len(costs))
         yield Statement(
             f"{study.short_name(system)} is the fastest{of}:",
             f"{figure(first)} ms for a query on {study.largest}, the median of {asked:,}; {who} some "
@@ -1647,8 +1645,12 @@ def _costs(study: Study) -> Question | None:
         else f"One machine ({next(iter(machines))}), and what else it did meanwhile is not known: times that "
         f"differ by less than a factor of {FASTER:g} rank no systems."
     )
-    few = [(one.singles, study.short_name(one.quality.system)) for one in timed if one.singles]
-    if few and not has_percentile(95, min(few)[0]):
+    few = [
+        (one.singles, study.short_name(one.quality.system))
+        for one in timed
+        if one.singles and not one.compared
+    ]
+    if few:
         text += f" The median of {min(few)[1]} is that of {counted(min(few)[0], 'query', 'queries')}."
     if marked:
         text += (
