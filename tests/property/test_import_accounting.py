@@ -405,6 +405,13 @@ OBJECTS = {
         {"query_id": "q1", "doc_id": "d2", "grade": 0},
     ],
     "ragas": [{"user_input": "what is it", "reference_contexts": ["a text"], "reference": "an answer"}],
+    "ragas by id": [
+        {"user_input": "what is it", "reference_context_ids": ["d1"], "retrieved_context_ids": ["d2", "d1"]}
+    ],
+    "phoenix": [
+        {"context.span_id": "s", "document_position": 0, "input": "what is it", "document_id": "d1"},
+        {"context.span_id": "s", "document_position": 1, "input": "what is it", "document_id": "d2"},
+    ],
     "goldens": [{"input": "what is it", "context": ["a text"], "expected_output": "an answer"}],
 }
 MARK = "unheardof"

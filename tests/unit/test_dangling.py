@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import unicodedata
+import warnings
 
 import pytest
 from hypothesis import given, settings
@@ -17,8 +20,9 @@ from weir.cli.main import main
 from weir.core.dangling import dangling, refuse_strangers
 from weir.core.strings import Ids
 from weir.core.subject import Subject
-from weir.errors import BadValue
+from weir.errors import BadValue, RankingWarning
 from weir.plugins.labels.api import relabel
+from weir.plugins.questions.migration import migration_of
 
 CAUSES = [
     ({"1E+05": 1, "04. Mrz": 2}, ["1e5", "3-4"], "a spreadsheet"),
@@ -225,3 +229,47 @@ def test_a_grid_with_one_known_pair_says_the_rest_in_a_note(tmp_path, capsys):
     (data / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nx1\tx1\t1\n")
     assert main(["run", "-d", str(data), "-s", "bm25", "-o", str(tmp_path / "results")]) == 0
     assert "1 of 2 judged queries is not among its queries" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("plain", "changed", "cause"),
+    [
+        ("d{}é", lambda name: unicodedata.normalize("NFD", name), "composed in another way"),
+        ("{}1", lambda name: name.zfill(6), "zeros stand before them"),
+        ("00{}1", lambda name: name.lstrip("0"), "zeros at their beginning are lost"),
+        ("doc{}", str.upper, "written in other letters"),
+        ("{}", "{}.0".format, "added '.0'"),
+    ],
+)
+def test_labels_that_meet_say_why_their_documents_differ(tmp_path, plain, changed, cause):
+    draw = random.Random(plain)
+    names = [plain.format(n) for n in range(1, 13)]
+    first = {f"q{q}": {name: draw.randint(0, 2) for name in names} for q in range(8)}
+    other = {q: {changed(d) if d in names[:5] else d: g for d, g in row.items()} for q, row in first.items()}
+    runs = [{q: {d: draw.random() for d in names} for q in first} for _ in range(2)]
+    half = dict(list(first.items())[:4])
+    weir.Qrels.of(first).save(tmp_path / "first.qrels")
+    weir.Run.of(runs[0]).save(tmp_path / "a.trec")
+    for said in (
+        weir.labels.agree(first, other),
+        weir.labels.estimate(half, other, *runs),
+        relabel(weir.Qrels.of(other), tmp_path / "first.qrels", tmp_path / "a.trec"),
+    ):
+        assert any(cause in str(note) for note in said.notes()), said.notes()
+    whole = {q: {changed(d): g for d, g in row.items()} for q, row in first.items()}
+    with pytest.raises(BadValue, match=re.escape(cause)):
+        weir.labels.agree(first, whole)
+    assert not any("judgments name" in str(note) for note in weir.labels.agree(first, half).notes())
+
+
+@pytest.mark.parametrize("meet", [lambda *runs: weir.fuse(runs), migration_of], ids=["fuse", "migrate"])
+def test_rankings_that_meet_without_judgments_name_documents_in_two_compositions(meet):
+    rows = {f"q{q}": {f"d\u00e9{n}": 1.0 - n / 9 for n in range(6)} for q in range(6)}
+    other = {q: {unicodedata.normalize("NFD", d): s for d, s in row.items()} for q, row in rows.items()}
+    mixed = {q: rows[q] | {"dé9": 0.5} for q in rows}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        meet(weir.Run.of(rows), weir.Run.of(mixed))
+    part = {q: rows[q] | dict(list(other[q].items())[:2]) for q in rows}
+    with pytest.warns(RankingWarning, match="2 documents stand in the rankings as two"):
+        meet(weir.Run.of(rows), weir.Run.of(part))

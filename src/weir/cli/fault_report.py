@@ -43,7 +43,7 @@ def write_report(error: BaseException, command: str, arguments: Sequence[str], k
 
     command: name of the command, such as "data fetch".
     arguments: arguments of the command.
-    known: names of its options, which are written; all other arguments are masked.
+    known: names of its options, which are written. All other arguments are masked.
 
     Raises StoreError if it cannot be written, BadValue for settings that cannot be read.
     """

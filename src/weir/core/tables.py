@@ -357,7 +357,7 @@ def tables_as_text(
 ) -> str:
     """Return tables as one text, below each other.
 
-    form: "text", "markdown", "latex", "csv" or "html" (a whole page); raises UnknownName for another.
+    form: "text", "markdown", "latex", "csv" or "html" (a whole page). Raises UnknownName for another.
     width, colour: of the terminal; used in "text" only.
     title: of the HTML page.
     notes: printed below in "text", as comments in "latex", nowhere else.

@@ -139,8 +139,8 @@ def keep_order(
 ) -> None:
     """Append datasets and systems to a results folder's order; raises StoreError.
 
-    judgments: {split: fingerprint} of judgments that become current; see `split_mark`.
-    labels: {system: label}; another system with the label loses it.
+    judgments: {split: fingerprint} of judgments that become current. See `split_mark`.
+    labels: {system: label}. Another system with the label loses it.
     asked: (dataset:split, system) of each result that is to be made.
     """
     with locked(root / f".{ORDER}.lock"):

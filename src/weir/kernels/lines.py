@@ -557,7 +557,7 @@ def order_rows(
     buf: Bytes, start: Int64, length: Int64, hashes: UInt64, score: Float64, cuts: Int64, table: IdTable,
     scratch: Int32, spare: Int64, order: Int64, doc: Int32,
 ) -> int:  # fmt: skip
-    """Rank the rows of each query and look up their documents; return the first row that repeats a document
+    """Rank the rows of each query and look up their documents, and return the first row that repeats a document
     of its query, or -1.
 
     cuts: int64[queries + 1], first row of each query.

@@ -113,7 +113,7 @@ def _jaccard(a: Int64, b: Int64) -> float:
 def leaders(
     ptr: Int64, count: Int64, shingle: Int64, bucket: Int32, room: Int32, least: float, leader: Int64
 ) -> int:
-    """Write each text's leader, an earlier near-duplicate or itself; return how often a bucket was too full
+    """Write each text's leader, an earlier near-duplicate or itself, and return how often a bucket was too full
     for a new leader.
 
     ptr, count, shingle: see `shingle_sets`.

@@ -106,7 +106,7 @@ def declare(
     device: auto, cpu, cuda or cuda:1.
     own: True if Weir's own engines support the model, None to ask `supported`.
 
-    auto is torch on a GPU, else openvino, or torch if only that is installed; transformers for unknown
+    auto is torch on a GPU, else openvino, or torch if only that is installed, and transformers for unknown
     architectures. On a processor, auto replaces a precision without native instructions by bf16 or fp32 (int8
     also needs nncf). Raises BadValue for int8 on a GPU, and an engine that cannot compute the checkpoint.
     """

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
+from weir.core.dangling import dangling
 from weir.core.frames import json_value
 from weir.core.judged import Judged
 from weir.core.pairs import pair_rows
@@ -153,7 +154,11 @@ def label_tables(first: Qrels, second: Qrels) -> LabelTables:
     """
     both, at = shared_pairs(first, second)
     if not len(both):
-        raise BadValue("no pair of query and document is judged by both")
+        strange = dangling(second, first.docs)
+        cause = (
+            f" (documents of the second: {strange.cause})" if strange is not None and strange.cause else ""
+        )
+        raise BadValue(f"no pair of query and document is judged by both{cause}")
     pair = (first.grade[both].astype(np.float64), second.grade[at].astype(np.float64))
     labels = np.unique(np.concatenate(pair))
     _check_number(labels)
@@ -191,8 +196,8 @@ def cohen_kappa(
     """Return Cohen's kappa of a confusion table; NaN if both raters give the same grade throughout.
 
     table: number of pairs by both raters' grades, not all 0.
-    weights: "" counts all differences alike; "linear" or "quadratic" weights them by the distance of grades.
-    labels: the grades; None for their positions.
+    weights: "" counts all differences alike. "linear" or "quadratic" weights them by the distance of grades.
+    labels: the grades. None for their positions.
     """
     # Cohen 1960, 1968.
     places = np.arange(len(table), dtype=np.float64) if labels is None else labels

@@ -16,7 +16,7 @@ def search_exhaustively(
     postings: Postings, most: Float32, queries: SparseQueries, k: int, acc: Float64, acc_bits: Int64, best: Selection,
     hits: Hits,
 ) -> int:  # fmt: skip
-    """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
+    """Write the k best documents of each query to `hits`, and return 0, or 1 without searching if a weight is
     negative, infinite or NaN.
 
     most: float32[V], largest impact of each term.

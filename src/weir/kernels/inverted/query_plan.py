@@ -83,7 +83,7 @@ def plan(
     postings: Postings, bounds: BlockBounds, queries: SparseQueries, q: int, rank: int, window: int, terms: QueryTerms,
     best: Selection,
 ) -> tuple[int, float]:  # fmt: skip
-    """Write the posting lists of query q to `terms`; return (number of lists, lower bound of the k-th best
+    """Write the posting lists of query q to `terms`, and return (number of lists, lower bound of the k-th best
     score).
 
     rank: column of `top` for this k, 0 for none.

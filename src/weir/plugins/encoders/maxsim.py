@@ -170,7 +170,7 @@ def score(
 ) -> None:
     """Write the MaxSim of every document and query into out, float32[documents, queries].
 
-    panels: query tokens as `pack` writes them; query q has the tokens query_ptr[q]:query_ptr[q + 1].
+    panels: query tokens as `pack` writes them. Query q has the tokens query_ptr[q]:query_ptr[q + 1].
     tokens: consecutive bytes of all tokens; document i has the tokens starts[i]:ends[i], at least one.
     half: tokens are float16, of a multiple of 16 dimensions, instead of float32.
     """

@@ -102,7 +102,10 @@ def agree(
         raise BadValue(f"{name} has the labels of one rater alone; name other labels of the same pairs")
     pairs = tuple(agreement(labels, other, (name, beside)) for beside, other in rest)
     kind = AGREEMENTS_BY_QUERY if by_query else AGREEMENTS
-    return ResultSet(kind, pairs, tuple(text_notes(first, *others)))
+    lack, notes = f"that {name} did not label", text_notes(first, *others)
+    for beside, other in rest:
+        notes += _stranger_notes(beside, other, [labels.docs], lack, most=1)  # more pairs of one are usual
+    return ResultSet(kind, pairs, tuple(notes))
 
 
 @checked
@@ -218,6 +221,16 @@ def holes(
     return ResultSet(HOLE_STUDIES, (study,), (*notes, *[Note(alone)] * (human is None)))
 
 
+def _stranger_notes(
+    name: str, labels: Qrels, known: Iterable[Ids], lack: str, most: float = 0.5
+) -> list[Note]:
+    """Return [a note] if more than a share `most` of labels name documents not among `known`, or for a known cause such
+    as lost zeros; else []."""
+    found = dangling(labels, Ids.of(dict.fromkeys(chain.from_iterable(docs.tolist() for docs in known))))
+    told = found is not None and (found.cause or found.judgments > most * len(labels.doc))
+    return [found.note(name, lack)] if found is not None and told else []
+
+
 def _systems(
     runs: Mapping[str, object] | Sequence[object], collection: str | Path | Dataset | None = None
 ) -> dict[str, Run]:
@@ -302,6 +315,9 @@ def estimate(
     scores = {name: scores_of(joined, (parsed,)) for name, joined in _joined(rankings, by_model).items()}
     notes += deeper_notes(scores)
     notes += text_notes(rules.dataset, human, model)
+    lack, docs = "that no ranking has", [run.docs for run in rankings.values()]
+    notes += _stranger_notes("people's labels", by_people, [*docs, by_model.docs], f"{lack}, nor the model's")
+    notes += _stranger_notes("the model's labels", by_model, [*docs, by_people.docs], f"{lack}, nor people's")
     return ResultSet(
         ESTIMATES, tuple(estimates), (*rules.notes, *rules.dangling_notes(by_people, by_model), *notes)
     )
@@ -465,13 +481,10 @@ def relabel(
             notes += dangling_notes(new, subject.corpus.ids, f"{subject.name}, judged anew")
         else:
             named = [subject.need_qrels().docs, *(run.docs for run in subject.runs.values())]
-            listed = (docs.strings.tolist() for docs in named)
             shared = subject.need_qrels().queries.codes(new.queries.strings) >= 0
             here = new.only(np.flatnonzero(shared))
-            found = dangling(here, Ids.of(dict.fromkeys(chain.from_iterable(listed))))
             lack = "that no ranking and no earlier judgment has"
-            if found is not None and (found.cause or 2 * found.judgments > len(here.doc)):
-                notes.append(found.note(f"{subject.name}, judged anew", lack))
+            notes += _stranger_notes(f"{subject.name}, judged anew", here, named, lack)
         uncounted = labels_of_new_queries(together, subject.need_qrels())
         if uncounted:
             where = "in no mean here" if out is None else f"in {out}, and in no mean here"

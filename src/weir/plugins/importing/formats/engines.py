@@ -498,8 +498,9 @@ def read_frame(contents: Contents, _: Choices) -> Iterator[Item]:
     for span, rows in spans.items():
         rows.sort(key=lambda row: number(row["document_position"]) or 0.0)
         docs = [ItemKey(id_of(row, "document_id"), text_of(row, "reference")) for row in rows]
-        if not all(doc.id or doc.text for doc in docs):
-            yield Refused(f"span {span}", _UNNAMED)
+        several = len({text_of(row, "input") for row in rows}) > 1
+        if several or not all(doc.id or doc.text for doc in docs):
+            yield Refused(f"span {span}", "several texts as input" if several else _UNNAMED)
             continue
         scores = [number_of(row, "document_score") for row in rows]
         yield from query_items(

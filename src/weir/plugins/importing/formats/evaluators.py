@@ -99,9 +99,16 @@ def _question(row: TableRow) -> tuple[ItemKey, str, dict[str, str]]:
     return text_key(row.fields, name), missing, _answer(text_of(row.fields, *_ANSWERS))
 
 
+def _listed_ids(row: TableRow, name: str) -> list[Any] | None:
+    value = row.fields.get(name)
+    if (found := listed(value)) is None and has_value(value):
+        raise ValueError(f"'{plain_text(value)[:40]}' as {name}; expected a list of identifiers")
+    return found
+
+
 def _sample_by_id(row: TableRow) -> Iterator[Item]:
     key, missing, answer = _question(row)
-    relevant, returned = (listed(row.fields.get(name)) for name in _BY_ID)
+    relevant, returned = (_listed_ids(row, name) for name in _BY_ID)
     grades = [(id_key(doc), 1) for doc in relevant or []]
     docs = None if returned is None else [id_key(doc) for doc in returned]
     yield from query_items(
