@@ -65,6 +65,7 @@ from weir.experiment.efficiency import (
     efficiency_tables,
     extrapolation,
     timed_queries,
+    unkept_indexes,
 )
 from weir.experiment.experiment import DEPTH
 from weir.experiment.results import (
@@ -972,7 +973,7 @@ def _cost_marks(shown: Sequence[Efficiency]) -> list[str]:
         * any(one.index_marks or one.search_marks for one in shown),
         *(
             f"{one[0].upper()}{one[1:]}."
-            for one in [extrapolation(shown), timed_queries(shown), PROCESS]
+            for one in [extrapolation(shown), timed_queries(shown), PROCESS, *unkept_indexes(shown)]
             if one
         ),
     ]
