@@ -198,7 +198,8 @@ class Qrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> Qrels:
-        """Return the judgments in a file of any format (docs/formats.md); raises FormatError for invalid content."""
+        """Return the judgments in a file of any format (docs/formats.md); raises FormatError for a missing file and
+        invalid content."""
         return replace(READ_QRELS(path), name=os.path.basename(path))  # noqa: PTH119  pathlib takes long to import
 
     @checked
@@ -325,7 +326,7 @@ _FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grad
 
 def grades_that_differ(qrels: Qrels) -> str:
     """Return a clause that (nearly) all fractional grades differ within each query, as scores do; "" if they
-    do not."""
+    do not, or are few for each query."""
     if not qrels.fractional:
         return ""
     query = qrels.query_of_row()

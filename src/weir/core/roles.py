@@ -33,7 +33,8 @@ def like_grades(names: Strings) -> bool:
 
 
 def grades_as_documents(docs: Strings, grades: Sequence[str]) -> str:
-    """Return a phrase on the values found if columns of documents and grades are exchanged; "" if they are not.
+    """Return a phrase on the values found if columns of documents and grades are exchanged; "" if they are not,
+    or for few rows.
 
     docs, grades: the cells of both columns in judgments.
     """
@@ -108,7 +109,8 @@ def _like_fractions(names: Strings) -> bool:
 
 
 def ranks_as_documents(run: Run) -> str:
-    """Return a clause that each ranking's documents are its ranks, 1, 2, 3 ... or 0, 1, 2 ...; "" if they are not."""
+    """Return a clause that each ranking's documents are its ranks, 1, 2, 3 ... or 0, 1, 2 ...; "" if not, or if
+    all are short."""
     lengths = np.diff(run.ptr)
     longest = int(lengths.max(initial=0))
     if longest < _COUNTED:

@@ -842,7 +842,7 @@ def _objects(described: object) -> Iterator[Mapping[str, Any]]:
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """Load a result's collection from its recorded place; None if missing or judged otherwise.
+    """Load a result's collection from its recorded place; None if it cannot be loaded or is judged otherwise.
 
     fetch: download it if necessary.
     """

@@ -1089,7 +1089,8 @@ def briefly_named(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], 
 
 
 def pair_tables(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """Return two tables for a page: the means with marks, and every pair with its verdict."""
+    """Return two tables for a page, of all comparisons: means with marks of significance, and each pair of systems
+    with its verdict."""
     comparisons, legend = briefly_named(comparisons)
     lines = [
         [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]

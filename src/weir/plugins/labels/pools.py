@@ -334,7 +334,7 @@ def subject_of_pool(sheet: Path) -> Subject:
 def read_sheet(path: Path) -> tuple[Qrels, int]:
     """Return (judgments of a filled sheet or of any file of judgments, number of lines without a grade).
 
-    Raises FormatError for an invalid grade, a pair judged twice, and if nothing is judged.
+    Raises FormatError for a missing file, an invalid grade, a pair judged twice, and if nothing is judged.
     """
     if not begins_as_sheet(path):
         return read_qrels(path), 0

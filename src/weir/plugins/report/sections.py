@@ -1258,7 +1258,7 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
     """Return charts of quartiles of document lengths (words) in each system's first ten, on the largest
     collection.
 
-    () without texts, for run files above RUN_BYTES, or with fewer than two rows to show.
+    () without texts, for run files above RUN_BYTES, for fewer than two rows, or a quartile below one word.
     """
     names = _with_documents(study)
     if not names:
@@ -1298,8 +1298,8 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
 
 
 def slices(study: Study) -> Section | None:
-    """Return the section of means on groups of the largest collection's queries; None without a group of 25
-    queries."""
+    """Return the section of means on groups of the largest collection's queries; None without a
+    collection of 50 queries here, or a group of 25."""
     large = [n for n in study.datasets if n in study.collections and study.query_count(n) >= 2 * FEW_QUERIES]
     if not large:
         return None
@@ -1772,7 +1772,7 @@ def _parsed(study: Study) -> Question | None:
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Return the reviewer's question whether language models' answers could be read.
+    """Return a reviewer's question with its answer: could language models' answers be read?
 
     uses: at least one, each with answers.
     """
