@@ -205,7 +205,7 @@ def test_scores_in_the_place_of_judgments_are_noticed(tmp_path, capsys):
     error = capsys.readouterr().err
     assert "its scores are grades such as 1, and all grades of each query differ in the judgments" in error
     with pytest.raises(
-        BadValue, match="then runs; if these do stand in that order, multiply the scores by 10"
+        BadValue, match="then runs; if these do stand in that order, multiply the scores by 1,000"
     ):
         weir.evaluate(*(tmp_path / name for name in exchanged), "nDCG@10")
     assert main(["eval", str(tmp_path / "run.json"), str(tmp_path / "run.json"), "-m", "nDCG@10"]) == 0

@@ -12,7 +12,7 @@ from weir.cli import main
 from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadValue, FormatError, RankingWarning
+from weir.errors import BadValue, FormatError
 
 QRELS = {"q1": {"a": 1, "b": 0}}
 RUN = {"q1": {"a": 2.5, "b": 1.0}}
@@ -65,7 +65,7 @@ def test_swapped_arguments_are_recognised_by_their_types(qrels, run, message):
         weir.evaluate(qrels, run, ["RR"])
 
 
-def test_whole_numbers_in_both_are_taken_in_order_and_said_to_look_turned_round():
+def test_whole_numbers_in_both_are_taken_in_order_and_refused_if_turned_round():
     ranked = {f"q{n}": {f"d{k}": 10 - k for k in range(6)} for n in range(3)}
     judged = {q: {"d1": 1, "d2": 0, "d3": 2} for q in ranked}
     with warnings.catch_warnings():
@@ -75,8 +75,10 @@ def test_whole_numbers_in_both_are_taken_in_order_and_said_to_look_turned_round(
         assert values(QRELS, {"q1": {"a": 1, "b": 2}}) == [0.5]
     for turned in (ranked, {q: {d: s + 0.5 for d, s in row.items()} for q, row in ranked.items()}):
         as_doubles = {q: {d: float(g) for d, g in row.items()} for q, row in judged.items()}
-        with pytest.warns(RankingWarning, match="the judgments look like scores and the run like grades"):
-            assert values(turned, as_doubles) == [1.0] * 3
+        with pytest.raises(
+            BadValue, match="grades such as 2, and all grades of each query differ in the judgments"
+        ):
+            values(turned, as_doubles)
 
 
 def test_floats_in_both_are_taken_in_order():

@@ -443,8 +443,8 @@ def why(
     """Return the reasons why two numbers differ: why(qrels, first, second), why(folder, other_folder), or a
     result's folder and a published score.
 
-    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or one or two
-        folders such as results/scifact/bm25-fa19b4d424; or two systems, one a live engine, which is asked for
+    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both. Or one or two
+        folders such as results/scifact/bm25-fa19b4d424. Or two systems, one a live engine, which is asked for
         its fields, terms and scores.
     published: a published model to compare one folder with, such as "anserini bm25 flat", by default the one
         that its system should reproduce.

@@ -320,23 +320,6 @@ class Qrels:
         )
 
 
-_EQUAL_SCORES = 0.1  # share of a ranking's documents that may tie with the next one
-_FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
-
-
-def grades_that_differ(qrels: Qrels) -> str:
-    """Return a clause that (nearly) all fractional grades differ within each query, as scores do; "" if they
-    do not, or are few for each query."""
-    if not qrels.fractional:
-        return ""
-    query = qrels.query_of_row()
-    order = np.lexsort((qrels.grade, query))
-    same = (np.diff(query[order]) == 0) & (np.diff(qrels.grade[order]) == 0)
-    if len(query) < _FEW_GRADES * max(len(qrels), 1) or same.mean() > _EQUAL_SCORES:
-        return ""
-    return f"{'nearly ' if same.any() else ''}all grades of each query differ"
-
-
 def grade_of(value: object, where: str) -> float:
     """Return a grade as int if whole, else float.
 

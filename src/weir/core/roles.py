@@ -1,16 +1,18 @@
-"""Recognise exchanged columns of rankings and judgments by their values."""
+"""Recognise by their values exchanged columns of rankings and judgments, and one given in the other's place."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Ids, Strings
-from weir.errors import BadValue
+from weir.core.strings import Grades, Ids, Int64, Strings
+from weir.errors import BadValue, warn_of_ranking
 
 GRADES = range(5)
 """Grades from 0 up on usual scales."""
@@ -20,6 +22,14 @@ _SCALE = {str(grade) for grade in range(-2, GRADES.stop)}
 _FRACTION = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 _COUNTED = 3
 """Fewest documents of a ranking that count as its ranks."""
+_RATERS = range(1, 21)
+"""Numbers of raters whose means count as grades."""
+_LEVELS = 21
+"""Most different grades on a usual scale, as the means of five raters from 0 to 4."""
+_TIED, _TIED_SCORES = 0.1, 0.7
+"""Largest shares of a query's documents equal to the next one: if nearly all differ, and of usual rankings."""
+_DEEPER = 20
+"""How many times as deep as the rankings are judgments that no pool makes."""
 
 
 def is_grade(name: str) -> bool:
@@ -82,6 +92,76 @@ def refuse_exchanged_columns(qrels: Qrels, run: Run, where: str = "") -> None:
                 f"the judgments: all {kind} are grades, such as '{names[0]}', and grades are not, such as "
                 f"{qrels.grade.max():g}: the columns of {kind} and grades are exchanged"
             )
+
+
+def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
+    """Return a clause on what grades have in common with scores of rankings; "" if they may well be grades.
+
+    grade: grades of each query, one query after another.
+    ptr: offsets of the queries.
+    deeper: whether the rankings beside them are so much shorter that ties are no sign of grades.
+    """
+    deep, fractional = len(grade) >= _COUNTED * max(len(ptr) - 1, 1), grade.dtype.kind == "f"
+    if not (deep or fractional) or (not fractional and grade.max() < GRADES.stop):
+        return ""
+    levels = np.unique(grade)
+    query = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+    order = np.lexsort((grade, query))
+    steps = np.diff(grade[order].astype(np.float64))[query[1:] == query[:-1]]
+    same, ranks = (steps == 0).mean() if len(steps) else 0, (steps == 1).all()
+    if _on_a_scale(levels) and not (deep and ranks):
+        return ""
+    if deep and same <= _TIED:
+        return f"{'nearly ' * bool(same)}all grades of each query differ"
+    many = len(levels) > max(GRADES.stop, min(_LEVELS, len(grade) // 4))
+    if fractional and many and (deeper or same <= _TIED_SCORES):  # counts of clicks are whole
+        return f"grades have {len(levels):,} different values"
+    return ""
+
+
+def refuse_exchanged_files(judged: Judged, run: Callable[[], Run], where: str = "") -> None:
+    """Raise BadValue if the run and the judgments stand in each other's place; warn (RankingWarning) if all scores
+    are the judged grades.
+
+    run: returns the run, called only if needed.
+    where: beginning of messages on the run, such as "run.trec: ".
+    """
+    returned, grades = int(judged.retrieved.sum()), len(judged.ideal)
+    if clause := scores_as_grades(judged.ideal, judged.ideal_ptr, _DEEPER * returned <= grades):
+        ranked = run()
+        if _has_grades(ranked, 2 * returned <= grades):
+            raise BadValue(
+                f"{where}its scores are grades such as {ranked.score.max():g}, and {clause} in the judgments, as "
+                "scores do; judgments come first, then runs; if these do stand in that order, multiply the scores by "
+                "1,000, which changes no ranking"
+            )
+    relevant, every = (np.count_nonzero(of > 0) for of in (judged.grade, judged.ideal))
+    oracle = returned == len(judged.rank) > len(judged) and relevant == every
+    if oracle and len(judged) >= MANY_QUERIES and _has_judged_grades(run(), judged):
+        warn_of_ranking(f"{where}every score is its document's grade, as if these were the judgments")
+
+
+def _on_a_scale(levels: NDArray[np.integer | np.floating]) -> bool:
+    # Whether these may be means of several raters, also rounded, on a scale within -2 to 10.
+    within = levels[0] >= -2 and levels[-1] <= 10
+    return within and any(bool((np.abs(levels - np.rint(levels * n) / n) <= 0.005).all()) for n in _RATERS)
+
+
+def _has_grades(run: Run, short: bool) -> bool:
+    # Other scales than the usual ones are certain only in short rankings.
+    levels = np.unique(run.score)
+    usual = bool((levels % 1 == 0).all()) and levels.min(initial=0) >= -2 and levels.max(initial=0) in GRADES
+    if not len(levels) or not (usual or (short and len(levels) <= _LEVELS and _on_a_scale(levels))):
+        return False
+    steps = np.diff(run.score)[np.diff(run.query_of_row()) == 0]
+    listed = 2 * np.count_nonzero(np.diff(run.ptr) > 1) >= len(run) and levels[0] >= 1 and (steps == -1).all()
+    return not listed  # documents in order, whose scores count down
+
+
+def _has_judged_grades(run: Run, judged: Judged) -> bool:
+    query = judged.queries.codes(run.queries.strings)[run.query_of_row()]
+    rows = np.argsort(query, kind="stable")
+    return bool((run.score[rows[np.count_nonzero(query < 0) :]] == judged.grade).all())
 
 
 def _among(names: Strings, known: Ids) -> Strings:

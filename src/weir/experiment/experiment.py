@@ -266,6 +266,7 @@ class Cell:
             "dataset": dataset.name,
             "split": dataset.split,
             "collection": place,
+            **({} if dataset.folder else {"started_in": str(Path.cwd())}),
             "fingerprint": dataset.fingerprint,
             "self_match": dataset.self_match,
             "k": self.k,

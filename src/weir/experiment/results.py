@@ -776,6 +776,38 @@ def place_to_name(cell: ResultCell) -> str:
     return place
 
 
+UNKNOWN_PLACE = "PATH"
+"""Stands in commands for the folder of a collection whose path nobody recorded, such as one made in Python."""
+
+
+def started_in(cell: ResultCell) -> str:
+    """Return the folder in which the program that scored a result ran; "" if unknown, or if its collection has no
+    path."""
+    return str(cell.scored[-1][1].facts.get("started_in", ""))
+
+
+def name_given(cell: ResultCell, base: str | None = None) -> str:
+    """Return the collection's name for `weir run -d`, with a split other than `test`.
+
+    base: folder from which a path begins, "" if unknown; None names the whole path on this machine.
+    """
+    name = (recorded_place(cell) or cell.dataset) if base is None else place_to_name(cell)
+    if base is not None and Path(name).is_absolute():
+        name = _path_from(name, base) if base and started_in(cell) else f"{UNKNOWN_PLACE}/{cell.dataset}"
+    unusual = cell.split not in ("", "test") and not name.endswith(f":{cell.split}")
+    return f"{name}:{cell.split}" if unusual else name
+
+
+def _path_from(place: str, base: str) -> str:
+    try:
+        if os.path.commonpath([place, base]) == Path(place).anchor:
+            return place
+        path = Path(os.path.relpath(place, base)).as_posix()
+    except ValueError:  # on another drive
+        return place
+    return path if path.startswith("../") else f"./{path}"
+
+
 def without_command(cell: ResultCell) -> str:
     """Return why no command here repeats a result, such as "mine (made in Python; ...)"; "" if one does."""
     if objects := given_objects(cell):

@@ -97,7 +97,10 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     if (
         not len(score)
         or not np.isfinite(score).all()
-        or _perhaps_exchanged(number, grade_types, score, rankings, listed=rows is not qrels)
+        or (
+            (grade_types == {float} or (rows is not qrels and score[0] in _GRADE_SCALE))
+            and _all_whole(rankings)
+        )
     ):
         raise _Unusual
     cuts = _cuts(rankings)
@@ -241,15 +244,8 @@ def _values(rows: Rows) -> Iterator[Any]:
     return chain.from_iterable(map(dict.values, rows.values()))
 
 
-def _perhaps_exchanged(
-    grade: NDArray[Any], grade_types: set[type], score: Float64, rankings: Rows, *, listed: bool
-) -> bool:
-    scale = score[0] in _GRADE_SCALE
-    if grade_types == {float} or (listed and scale):
-        types = set(map(type, _values(rankings)))
-        if all(issubclass(one, (int, np.integer)) for one in types):
-            return True
-    return scale and len(set(grade.tolist())) > len(_GRADE_SCALE)
+def _all_whole(rankings: Rows) -> bool:
+    return all(issubclass(one, (int, np.integer)) for one in set(map(type, _values(rankings))))
 
 
 def _ranks_with_ties(

@@ -328,19 +328,16 @@ def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:
 # Checks that judgments and run can belong together.
 
 Nested: TypeAlias = Mapping[Any, Mapping[Any, Any]]
-_RANK_VALUES = 6  # different whole numbers, which no such scale has
 
 
 def refuse_mismatched(qrels: object, run: object) -> None:
-    """Raise BadValue if judgments and run are exchanged or have identifiers of other types.
+    """Raise BadValue if types of numbers tell that judgments and run are exchanged, or have identifiers of other
+    types.
 
     Warns (RankingWarning) if they are probably exchanged. Raises BadRanking for an invalid ranking.
     """
-    # Of two {query: {document: number}}, floats as judgments with whole numbers as run are refused. A
-    # RankingWarning is
-    # given if all scores are grades (0 to 4) and either the judgments are lists or the grades of each
-    # query all differ.
-    # In dicts 1 is not "1".
+    # Of two {query: {document: number}}, floats as judgments with whole numbers as run are refused. A RankingWarning
+    # is given if the judgments are lists and all scores are grades (0 to 4). In dicts 1 is not "1".
     if isinstance(qrels, Run):
         raise BadValue("found a Run as the judgments; judgments come first, then the run")
     if isinstance(run, (Qrels, IntentQrels)):
@@ -365,12 +362,6 @@ def refuse_mismatched(qrels: object, run: object) -> None:
                 "the judgments hold floats and the run whole numbers only; judgments come first, then the run; "
                 "if these do stand in that order, give the scores as float"
             )
-        if not scores or not all(issubclass(kind, (Real, np.number)) for kind in grades | scores):
-            return
-        different = all(len(set(row.values())) == len(row) for row in qrels.values())
-        several = len(set(chain.from_iterable(row.values() for row in qrels.values()))) >= _RANK_VALUES
-        if different and several and all(v in GRADES for v in values):
-            _warn_exchanged("the judgments look like scores and the run like grades")
 
 
 def refuse_rankings(qrels: object) -> None:

@@ -16,8 +16,8 @@ from weir.core.intents import IntentQrels
 from weir.core.judged import Judged, joined, with_intents
 from weir.core.order import Ties
 from weir.core.origin import Origin
-from weir.core.qrels import Qrels, grades_that_differ
-from weir.core.roles import GRADES, MANY_QUERIES, refuse_exchanged_columns
+from weir.core.qrels import Qrels
+from weir.core.roles import MANY_QUERIES, refuse_exchanged_columns, refuse_exchanged_files
 from weir.core.run import Named, Run
 from weir.core.scores import Scores, known_mean
 from weir.errors import (
@@ -266,9 +266,9 @@ def _all_found(judged: Judged) -> bool:
 def check_shared_queries(
     judged: Judged, run: Callable[[], Run], qrels: Callable[[], object], path: Path | None = None
 ) -> None:
-    """Raise BadValue if none of the run's queries is judged, or if columns are exchanged.
+    """Raise BadValue if none of the run's queries is judged, or if columns, or run and judgments, are exchanged.
 
-    Issues a RankingWarning if none of many judged queries has a relevant document.
+    Issues a RankingWarning if none of many judged queries has a relevant document, or all scores are the grades.
     run, qrels: return the run and its judgments, called only if needed.
     path: the run's file, for the message.
     """
@@ -279,6 +279,8 @@ def check_shared_queries(
     judgments = qrels() if len(judged) and (strangers or not len(judged.rank)) else None
     if isinstance(judgments, Qrels):
         refuse_exchanged_columns(judgments, run(), where)
+    if judged.intents is None and answered:
+        refuse_exchanged_files(judged, run, where)
     if not (judged.grade > 0).any():
         warn_without_relevant(judged)
     if not answered and judged.ignored and len(judged):
@@ -377,8 +379,6 @@ def _joined_file(
             ranked = ranked.by_identifier(queries)
             ranked = permitted(ranked, queries)
         judged = joined(ranked_by(ranked, conventions), qrels)
-    if isinstance(qrels, Qrels):
-        _refuse_exchanged_files(run, qrels)
     if not (judged.ignored or judged.answered.any()):
         raise FormatError(run, "no ranking", "at least one document for one query")
     check_shared_queries(judged, lambda: read_run(run), lambda: qrels, run)
@@ -391,20 +391,6 @@ def permitted(run: Run, queries: Queries) -> Run:
     kept = run.allowed(queries)
     lost = np.diff(run.ptr) - np.diff(kept.ptr)
     return replace(kept, barred=(int(lost.sum()), int(np.count_nonzero(lost)))) if lost.any() else kept
-
-
-def _refuse_exchanged_files(run: Path, qrels: Qrels) -> None:
-    # As `refuse_mismatched` of dicts: fractions as judgments, and whole numbers of a scale of grades as scores.
-    differ = grades_that_differ(qrels)
-    if not differ:
-        return
-    scores = np.unique(read_run(run).score)
-    if len(scores) and np.isin(scores, GRADES).all():
-        raise BadValue(
-            f"{run}: its scores are grades such as {scores[-1]:g}, and {differ} in the judgments, as scores do; "
-            "judgments come first, then runs; if these do stand in that order, multiply the scores by 10, which "
-            "changes no ranking"
-        )
 
 
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:

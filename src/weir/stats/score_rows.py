@@ -15,7 +15,8 @@ from weir.argument_types import checked
 from weir.core.intents import IntentQrels
 from weir.core.judged import OWN_DEPTH, Judged
 from weir.core.origin import other_algorithms
-from weir.core.qrels import Qrels, grades_that_differ
+from weir.core.qrels import Qrels
+from weir.core.roles import scores_as_grades
 from weir.core.rounding import between, count, counted, one_or_more, part_of, percent, score
 from weir.core.scores import (
     GROUP_NOTES,
@@ -245,8 +246,8 @@ def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list
 
 def exchange_notes(qrels: Qrels) -> list[Note]:
     """Return [a note] if the judgments look like a run's scores, else []."""
-    differ = grades_that_differ(qrels)
-    return [Note(f"{differ}, as scores do; judgments come first, then runs")] * bool(differ)
+    clause = scores_as_grades(qrels.grade, qrels.ptr)
+    return [Note(f"{clause}, as scores do; judgments come first, then runs")] * bool(clause)
 
 
 def scored(
