@@ -487,8 +487,8 @@ def _usage_fault(error: click.UsageError, context: click.Context, arguments: lis
 
 
 def corrected(error: click.UsageError, context: click.Context, arguments: list[str]) -> str:
-    """Return the typed command line with missing option names put before stray values; "" if no option fits one
-    of them.
+    """Return the typed command line with missing option names put before stray values; "" unless the error
+    names its strays and an option fits each.
     """
     from weir.cli.options import option_of
 

@@ -99,7 +99,7 @@ def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
 
     grade: grades of each query, one query after another.
     ptr: offsets of the queries.
-    deeper: whether the rankings beside them are so much shorter that ties are no sign of grades.
+    deeper: True if the rankings beside them are so much shorter that ties are no sign of grades.
     """
     deep, fractional = len(grade) >= _COUNTED * max(len(ptr) - 1, 1), grade.dtype.kind == "f"
     if not (deep or fractional) or (not fractional and grade.max() < GRADES.stop):

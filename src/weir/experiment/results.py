@@ -1247,7 +1247,8 @@ def _own_said(cell: ResultCell) -> str:
 
 
 def not_as_published(cell: ResultCell, called: str = "") -> str:
-    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on it.
+    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends
+    on it, or the catalogue lacks it.
 
     called: published name of the collection, by default its own.
     """

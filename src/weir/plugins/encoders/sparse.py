@@ -174,7 +174,7 @@ class SparseCheckpoint:
 def read_layout(folder: Path, variant: str = "") -> SparseCheckpoint:
     """Return how a checkpoint encodes documents and queries.
 
-    Raises StoreError for damaged files, BadValue for another kind of checkpoint.
+    Raises StoreError for missing or damaged files, BadValue for another kind of checkpoint.
     """
     steps = read_modules(folder, KINDS)
     if not steps:

@@ -276,7 +276,7 @@ def is_identifier(text: str) -> bool:
 
 
 def number(value: object) -> float | None:
-    """Return a value or text as a finite float; None if it is none."""
+    """Return a value or text as a finite float; None for other values, NaN and infinity."""
     if isinstance(value, str):
         parsed = parse_slowly(value.strip().encode("utf-8", "surrogatepass"))
     elif isinstance(value, (bool, int, float)):

@@ -305,7 +305,7 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
 
 
 def about_sheet(path: Path) -> dict[str, Any]:
-    """Return the description beside a sheet, {} if there is none.
+    """Return the description beside a sheet, {} if it is missing or invalid.
 
     Entries: `subject` (the collection), `names` (of systems), and the arguments `targets` and `collections`
     of `weir labels pool`.

@@ -817,7 +817,8 @@ def uneven_depths(
 
 
 def collections(study: Study) -> Section | None:
-    """Return the section of verdicts and means on datasets x systems; None for a single dataset."""
+    """Return the section of verdicts and means on datasets x systems; None for a single dataset or no
+    rows."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
