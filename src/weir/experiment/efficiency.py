@@ -88,7 +88,7 @@ class Efficiency:
 
     @property
     def compared(self) -> bool:
-        """Return True if ratios are made of its median: it is one of as many single queries as a p95 needs, or more."""
+        """Return True if the median time may be compared: enough single queries were timed for a p95."""
         return self.p50_ms is not None and self.singles is not None and has_percentile(95, self.singles)
 
     @property

@@ -874,7 +874,7 @@ def _objects(described: object) -> Iterator[Mapping[str, Any]]:
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """Load a result's collection from its recorded place; None if missing or judged otherwise.
+    """Load a result's collection from its recorded place; None if it cannot be loaded or is judged otherwise.
 
     fetch: download it if necessary.
     """
@@ -1261,7 +1261,8 @@ def _own_said(cell: ResultCell) -> str:
 
 
 def not_as_published(cell: ResultCell, called: str = "") -> str:
-    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on it.
+    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends
+    on it, or the catalogue lacks it.
 
     called: published name of the collection, by default its own.
     """

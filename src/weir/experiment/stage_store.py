@@ -187,13 +187,13 @@ class StageSharing(Protocol):
         """Download a stage and return True; return False if it is missing or, with a note, damaged."""
 
     def has(self, stage: Stage, root: Path) -> bool:
-        """Return True if the store has this stage."""
+        """Return True if the shared store has the stage, locally below `root`; raises StoreError if unreachable."""
 
     def publish(self, stage: Stage, root: Path, watch: Watch) -> None:
         """Upload a complete stage, its record last, unless the store has it."""
 
     def tell(self, stage: Stage, root: Path) -> None:
-        """Upload a stage's record alone; its files stay here."""
+        """Upload a stage's record alone, from its local folder below `root`; its files stay here."""
 
     def withdraw(self, stage: Stage, root: Path) -> None:
         """Remove the records of a damaged stage."""
@@ -268,7 +268,7 @@ class StageCache:
         return self.opened[name]
 
     def encoded(self, part: Retriever) -> bool:
-        """Return True if a system's documents are already encoded, here or in the shared store."""
+        """Return True if the retriever's index is stored here, or its document vectors are in the shared store."""
         stage = index_stage(part, self.dataset.corpus)
         if stage.found(self.store / INDEXES) is not None:
             return True
@@ -422,8 +422,9 @@ class StageCache:
                 return
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
-        """Return the folder of an undamaged stage below `root`; None if it is missing, or damaged, which deletes
-        its record.
+        """Return the folder of an undamaged stage below `root`; None if missing, damaged or a record without files.
+
+        Damage deletes the record, and is noted.
         """
         stored = stage.found(root)
         if stored is None:

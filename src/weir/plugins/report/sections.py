@@ -818,7 +818,8 @@ def uneven_depths(
 
 
 def collections(study: Study) -> Section | None:
-    """Return the section of verdicts and means on datasets x systems; None for a single dataset."""
+    """Return the section of verdicts and means on datasets x systems; None for a single dataset or no
+    rows."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
@@ -1260,7 +1261,7 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
     """Return charts of quartiles of document lengths (words) in each system's first ten, on the largest
     collection.
 
-    () without texts, for run files above RUN_BYTES, or with fewer than two rows to show.
+    () without texts, for run files above RUN_BYTES, for fewer than two rows, or a quartile below one word.
     """
     names = _with_documents(study)
     if not names:
@@ -1300,8 +1301,8 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
 
 
 def slices(study: Study) -> Section | None:
-    """Return the section of means on groups of the largest collection's queries; None without a group of 25
-    queries."""
+    """Return the section of means on groups of the largest collection's queries; None without a
+    collection of 50 queries here, or a group of 25."""
     large = [n for n in study.datasets if n in study.collections and study.query_count(n) >= 2 * FEW_QUERIES]
     if not large:
         return None
@@ -1774,7 +1775,7 @@ def _parsed(study: Study) -> Question | None:
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Return the reviewer's question whether language models' answers could be read.
+    """Return a reviewer's question with its answer: could language models' answers be read?
 
     uses: at least one, each with answers.
     """
