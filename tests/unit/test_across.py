@@ -194,6 +194,16 @@ def test_verdicts_across_are_those_of_compare_and_pairs_with_few_collections_in_
     assert {pair for pair in found if "e" in pair} & verdicts_across(datasets).keys() == set()
 
 
+@pytest.mark.parametrize(("here", "there"), [([0, 1, 2], [2, 0, 3]), ([0, 1], [2, 3]), ([3, 1], [1, 3])])
+def test_splits_of_one_collection_compare_the_systems_that_have_both(here, there):
+    first, second = drawn("dev", [0, 0.2, 0.3, -0.2]), drawn("test", [0, 0.2, 0.3, -0.2])
+    both = [one for one in here if one in there]
+    found = verdicts_across({"one": [first.ordered(here), second.ordered(there)]})
+    alone = verdicts_across({"one": [first.ordered(both), second.ordered(both)]}) if len(both) > 1 else {}
+    assert found == alone
+    assert bool(found) == (len(both) > 1)
+
+
 def test_equal_systems_on_nine_collections_get_a_narrower_range_on_at_most_one_board_in_twenty():
     """300 boards of five equal systems; verdicts within each collection alone err on 29%."""
     narrower = 0

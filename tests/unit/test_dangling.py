@@ -6,6 +6,7 @@ import json
 import random
 import re
 import unicodedata
+import warnings
 
 import pytest
 from hypothesis import given, settings
@@ -19,8 +20,9 @@ from weir.cli.main import main
 from weir.core.dangling import dangling, refuse_strangers
 from weir.core.strings import Ids
 from weir.core.subject import Subject
-from weir.errors import BadValue
+from weir.errors import BadValue, RankingWarning
 from weir.plugins.labels.api import relabel
+from weir.plugins.questions.migration import migration_of
 
 CAUSES = [
     ({"1E+05": 1, "04. Mrz": 2}, ["1e5", "3-4"], "a spreadsheet"),
@@ -258,3 +260,16 @@ def test_labels_that_meet_say_why_their_documents_differ(tmp_path, plain, change
     with pytest.raises(BadValue, match=re.escape(cause)):
         weir.labels.agree(first, whole)
     assert not any("judgments name" in str(note) for note in weir.labels.agree(first, half).notes())
+
+
+@pytest.mark.parametrize("meet", [lambda *runs: weir.fuse(runs), migration_of], ids=["fuse", "migrate"])
+def test_rankings_that_meet_without_judgments_name_documents_in_two_compositions(meet):
+    rows = {f"q{q}": {f"d\u00e9{n}": 1.0 - n / 9 for n in range(6)} for q in range(6)}
+    other = {q: {unicodedata.normalize("NFD", d): s for d, s in row.items()} for q, row in rows.items()}
+    mixed = {q: rows[q] | {"dé9": 0.5} for q in rows}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        meet(weir.Run.of(rows), weir.Run.of(mixed))
+    part = {q: rows[q] | dict(list(other[q].items())[:2]) for q in rows}
+    with pytest.warns(RankingWarning, match="2 documents stand in the rankings as two"):
+        meet(weir.Run.of(rows), weir.Run.of(part))

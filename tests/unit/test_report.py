@@ -226,12 +226,53 @@ def test_the_commands_of_the_page_can_be_pasted_and_make_the_same_cells(
     assert Path("report.html").exists()
 
 
+def of_one_text(folder: Path, text: str) -> Path:
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text(json.dumps({"_id": "d", "title": "", "text": text}) + "\n")
+    (folder / "queries.jsonl").write_text(json.dumps({"_id": "q", "text": text}) + "\n")
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n")
+    return folder
+
+
+@pytest.mark.parametrize("out", ["first", "all/first", "../first"])
+@pytest.mark.parametrize(
+    "given", ["mini/mine", "./mine", "../away/mine", "{here}/mini/mine", "mini/mine.zip", "mini#mine"]
+)
+def test_the_command_typed_where_the_results_were_made_reads_the_same_collections(
+    tmp_path, monkeypatch, given, out
+):
+    """However the path was given, and whatever other folders have its name; the report is made elsewhere."""
+    here = tmp_path / "here"
+    for number, place in enumerate(("here/mini/mine", "here/mine", "away/mine", "mine", "here/mini/more")):
+        of_one_text(tmp_path / place, f"text {number}")
+    shutil.make_archive(str(here / "mini" / "mine"), "zip", here / "mini" / "mine")
+    monkeypatch.chdir(here)
+    more = ["-d", "mini/more", "-d", "brook-facts"]
+    assert main(["run", "-d", given.format(here=here), *more, "-s", "bm25", "-m", "RR", "-o", out]) == 0
+    monkeypatch.chdir(tmp_path)
+    section = next(one for one in weir.report(here / out, audit=False).sections if one.name == "reproduce")
+    assert ("Paths begin in the folder in which weir run" in section.lead) == ("./" in section.notes[0])
+    monkeypatch.chdir(here)
+    for line in section.notes[0].replace("\\\n", " ").splitlines():
+        assert main(shlex.split(line)[1:]) == 0
+    key = operator.attrgetter("dataset", "system", "ranked.stage.key")
+    assert sorted(map(key, finished_cells(Path("results")))) == sorted(map(key, finished_cells(Path(out))))
+
+
+def test_a_collection_without_a_path_is_no_folder_here(tmp_path):
+    collection = weir.Dataset.of({"d": "text"}, {"q": "text"}, {"q": {"d": 1}}, name="mine")
+    weir.benchmark([collection, "brook-facts"], "bm25", "RR", out=tmp_path)
+    section = next(one for one in weir.report(tmp_path, audit=False).sections if one.name == "reproduce")
+    assert section.notes[0].startswith("weir run -d PATH/mine -d brook-facts -s bm25")
+    assert "No path is known of PATH/mine; the fingerprints tell its data." in section.lead
+
+
 def test_the_command_fetches_what_can_be_fetched(made, monkeypatch):
     for place, begin in (
         ("scifact", "weir run --fetch -d scifact -s"),
         ("brook-facts", "weir run -d brook-facts -s"),
     ):
-        monkeypatch.setattr(sections, "name_given", lambda cell, place=place: place)
+        monkeypatch.setattr(sections, "name_given", lambda cell, base, place=place: place)
         assert sections.reproduce(made.study).notes[0].startswith(begin)
 
 
@@ -239,11 +280,11 @@ def test_the_command_names_a_depth_and_a_split_that_are_not_the_usual_ones(resul
     folder = tmp_path / "ours"
     shutil.copytree(results.parent / "mine", folder, ignore=shutil.ignore_patterns("*.weir"))
     shutil.copy(folder / "qrels" / "test.tsv", folder / "qrels" / "dev.tsv")
+    monkeypatch.chdir(tmp_path)
     weir.benchmark([f"{folder}:dev"], ["bm25", "rm3"], ["nDCG@10"], out=tmp_path / "first", k=5)
     made = weir.report(tmp_path / "first")
     [line, _] = next(one for one in made.sections if one.name == "reproduce").notes[0].splitlines()
     assert line == "weir run -d ./ours:dev -s bm25 -s rm3 -m nDCG@10 -k 5 -o results/"
-    monkeypatch.chdir(tmp_path)
     assert main(shlex.split(line)[1:]) == 0
     key = operator.attrgetter("dataset", "system", "ranked.stage.key")
     assert sorted(map(key, finished_cells(Path("results")))) == sorted(
@@ -1213,6 +1254,7 @@ def test_no_command_names_what_was_made_in_python(results, tmp_path, monkeypatch
         "re": weir.BM25() >> Overlap(),
     }
     out = tmp_path / "first"
+    monkeypatch.chdir(tmp_path)
     weir.benchmark([folder], {**made, "bm25": "bm25", "rm3": weir.RM3()}, ["nDCG@10"], out=out)
     section = next(one for one in weir.report(out).sections if one.name == "reproduce")
     [line, _] = section.notes[0].splitlines()

@@ -443,8 +443,8 @@ def why(
     """Return the reasons why two numbers differ: why(qrels, first, second), why(folder, other_folder), or a
     result's folder and a published score.
 
-    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or one or two
-        folders such as results/scifact/bm25-fa19b4d424; or two systems, one a live engine, which is asked for
+    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both. Or one or two
+        folders such as results/scifact/bm25-fa19b4d424. Or two systems, one a live engine, which is asked for
         its fields, terms and scores.
     published: a published model to compare one folder with, such as "anserini bm25 flat", by default the one
         that its system should reproduce.
@@ -753,8 +753,8 @@ def gate(
     systems: Sequence[str] = (),
     noise: FolderPath | None = None,
 ) -> ResultSet[Gate]:
-    """Return whether a candidate is worse than allowed: `assert weir.gate(qrels, old, new)` fails unless all
-    pass.
+    """Return verdicts on mean differences, false if a candidate is worse than allowed: `assert weir.gate(qrels, old,
+    new)` fails unless all pass.
 
     first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking;
         of two folders of run files, files of one name are compared. Or only baseline and candidate, results

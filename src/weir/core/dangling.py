@@ -194,6 +194,22 @@ def composed_otherwise(known: Ids) -> Ids:
     return Ids.of([form for form, code in zip(forms, known.codes(list(forms)), strict=True) if code < 0])
 
 
+def two_compositions(docs: Ids) -> list[str]:
+    """Return [a sentence] if documents of rankings stand in two Unicode compositions (NFC and NFD), as two documents;
+    else []."""
+    if docs.strings.data.max(initial=0) < _BEYOND_ASCII:
+        return []
+    plain = Ids.of([name for name in docs.tolist() if unicodedata.is_normalized("NFC", name)])
+    twice = docs.take(np.flatnonzero(composed_otherwise(plain).codes(docs.strings) >= 0)).tolist()
+    if not twice:
+        return []
+    found = counted(len(twice), "document stands", "documents stand")
+    return [
+        f"{found} in the rankings as two, but for the composition of letters (Unicode NFC and NFD), such as "
+        f"{min(twice)!a}; write both in one form"
+    ]
+
+
 def _probable_cause(names: list[str], docs: Ids) -> str:
     def known(changed: list[str]) -> int:
         return int((docs.codes(changed) >= 0).sum()) if changed else 0

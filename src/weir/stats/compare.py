@@ -887,8 +887,13 @@ def verdicts_across(
     # Corrected over all pairs: without gaps the verdicts equal those of `compared_across`.
     method = method or ComparisonMethod()
     if len(datasets) == 1:
-        [tables] = datasets.values()
-        whole = pooled(tables, tables[0].dataset)
+        [parts] = datasets.values()
+        shared = [one for one in parts[0].systems if all(one in part.systems for part in parts)]
+        if len(shared) < 2:
+            return {}
+        whole = pooled(
+            [part.ordered([part.systems.index(one) for one in shared]) for part in parts], parts[0].dataset
+        )
         pairs = compared(whole, None, method).pairs if whole.comparable else ()
         second = {(p.second, p.first): p.verdict for p in pairs}
         return second | {(p.first, p.second): p.reversed.verdict for p in pairs}
@@ -1126,7 +1131,8 @@ def briefly_named(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], 
 
 
 def pair_tables(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """Return two tables for a page: the means with marks, and every pair with its verdict."""
+    """Return two tables for a page, of all comparisons: means with marks of significance, and each pair of systems
+    with its verdict."""
     comparisons, legend = briefly_named(comparisons)
     lines = [
         [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]

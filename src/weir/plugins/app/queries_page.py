@@ -21,14 +21,13 @@ from weir.core.tables import excerpt
 from weir.datasets.load import Dataset
 from weir.errors import UnknownName, WeirError
 from weir.experiment.experiment import DEPTH
-from weir.experiment.results import ResultCell, scored_measures
+from weir.experiment.results import ResultCell, name_given, scored_measures
 from weir.files.layouts import left_out
 from weir.measures import parse_measure
 from weir.measures.measure import direction
 from weir.plugins.app.choices import System, cells_of, measure_of, systems_text
 from weir.plugins.app.folder import Results, scored_by
 from weir.plugins.app.server import Page, Visit
-from weir.plugins.report.sections import name_given
 from weir.stats.compare import Comparison, Pair
 from weir.stats.query_differences import WORDS, query_differences
 
@@ -259,7 +258,7 @@ def _of_measure(scores: Scores, measure: str) -> Scores:
 def _adding(cell: ResultCell, measures: Sequence[str]) -> str:
     asked = [part for measure in measures for part in ("-m", measure)]
     depth = ["-k", str(cell.depth)] if cell.depth != DEPTH else []
-    place = ["-d", name_given(cell, whole=True), "-s", 'run("new.csv")', *asked, *depth]
+    place = ["-d", name_given(cell), "-s", 'run("new.csv")', *asked, *depth]
     return shlex.join(["weir", "run", *place, "-o", str(cell.folder.parent.parent)])
 
 

@@ -146,7 +146,8 @@ def check_canary(canary: str | os.PathLike[str], allowed: float = 1e-3) -> Resul
     canary: a file that `make_canary` wrote.
     allowed: largest change of a score that counts as no change.
 
-    The result is false if an answer changed. Raises FormatError for a file of another kind.
+    The result is false if an answer changed. Raises FormatError for a file of another kind, OSError if
+    unreadable.
     """
     record = _read(path_of(canary))
     before, now = record["answers"], _asked(parse_system(record["system"]), record, record["k"])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from weir.argument_types import named_arguments
 from weir.core.corpus import Queries
+from weir.core.dangling import two_compositions
 from weir.core.judged import Judged
 from weir.core.pairs import pair_rows
 from weir.core.qrels import Qrels
@@ -25,7 +26,7 @@ from weir.core.rounding import between, change, count, counted, exact, percent, 
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64
 from weir.core.tables import Table, excerpt, sentences, table_of
-from weir.errors import BadValue
+from weir.errors import BadValue, warn_of_ranking
 from weir.measures.measure import Measure, parse_measure
 from weir.registry import check_whole
 from weir.stats.resampling import LEVEL, interval, percentiles, resampled_counts
@@ -74,7 +75,7 @@ class MigrationRules:
 
     @property
     def k(self) -> int:
-        """The cut-off of the measure."""
+        """The cut-off of the measure, in documents."""
         return parse_measure(self.measure).cutoff or 1
 
 
@@ -506,6 +507,8 @@ def migration_of(
     if not (old.queries.codes(new.queries.strings) >= 0).any():
         raise BadValue("the old and the new rankings have no query in common")
     first = _FirstDocuments.of(old, new, rules.k)
+    for said in two_compositions(first.docs):
+        warn_of_ranking(said)
     kept, pairs = _kept_shares(first), _contested(first, rules)
     changed = first.counted((first.before == 0) | (first.after == 0)) > 0
     moved = first.counted(first.before != first.after) > 0

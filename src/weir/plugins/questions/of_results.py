@@ -20,7 +20,7 @@ from weir.core.tables import table_of
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, FormatError, LossWarning, WeirError, give_warning
 from weir.experiment.audit_subjects import subject_of_cells
-from weir.experiment.results import ORDER, ResultCell, without_command
+from weir.experiment.results import ORDER, ResultCell, name_given, without_command
 from weir.files.beside import RULES_FILE
 from weir.files.ranking_file import RankingFile
 from weir.files.runs import read_run
@@ -33,7 +33,7 @@ from weir.plugins.questions.funnel_section import collection_funnels
 from weir.plugins.questions.gate_looks import SEQUENTIAL_GATES, look, read_seen, seen_rules, sequential_gates
 from weir.plugins.questions.migration import MIGRATIONS, MigrationRules, migration_of
 from weir.plugins.questions.system_stages import COMPOSED
-from weir.plugins.report.sections import Section, chosen_clause, name_given
+from weir.plugins.report.sections import Section, chosen_clause
 from weir.plugins.report.study import RUN_BYTES, Study
 from weir.systems.expression import parse_system
 
@@ -195,14 +195,14 @@ def _searched_as(cell: ResultCell) -> str:
 def _funnel_command(held: Held) -> str:
     staged = next(filter(_staged, held.cells), None)
     if staged is None:
-        place = name_given(held.cells[0], whole=True)
+        place = name_given(held.cells[0])
         return _command("weir", "study", "funnel", place, "first.trec", "reranked.trec")
     return _command(
         "weir",
         "study",
         "funnel",
         "-d",
-        name_given(staged, whole=True),
+        name_given(staged),
         "-s",
         staged.system,
         "--results",
@@ -220,9 +220,7 @@ def _staged(cell: ResultCell) -> bool:
 def _rules_command(held: Held) -> str:
     measures = (part for name in RULES.values() for part in ("-m", f"{name}@{RULED_DEPTH}"))
     systems = (part for cell in held.cells[:2] for part in ("-s", _searched_as(cell)))
-    return _command(
-        "weir", "run", "-d", name_given(held.cells[0], whole=True), *systems, *measures, "-o", str(held.root)
-    )
+    return _command("weir", "run", "-d", name_given(held.cells[0]), *systems, *measures, "-o", str(held.root))
 
 
 def _gate_command(held: Held) -> str:
@@ -244,15 +242,13 @@ def _filters_command(held: Held) -> str:
         cell.system for cell in held.cells if cell.system.startswith("dense(") and not without_command(cell)
     ]
     dense = named[0] if named else 'dense("minilm", index="HNSW32")'
-    command = _command(
-        "weir", "study", "filters", "-d", name_given(held.cells[0], whole=True), "-s", dense, "--json"
-    )
+    command = _command("weir", "study", "filters", "-d", name_given(held.cells[0]), "-s", dense, "--json")
     return f"{command} > {shlex.quote(str(held.root / 'filters.json'))}"
 
 
 def _migration_command(held: Held) -> str:
     systems = (part for cell in held.compared for part in ("-s", _searched_as(cell)))
-    name = name_given(held.cells[0], whole=True)
+    name = name_given(held.cells[0])
     return _command("weir", "study", "migrate", "-d", name, *systems, "-o", "pool/", "--labels", "50")
 
 

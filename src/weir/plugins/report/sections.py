@@ -65,15 +65,17 @@ from weir.experiment.efficiency import (
     efficiency_tables,
     extrapolation,
     timed_queries,
+    unkept_indexes,
 )
 from weir.experiment.experiment import DEPTH
 from weir.experiment.results import (
     PARSE_FAILURES,
+    UNKNOWN_PLACE,
     ResultCell,
     given_objects,
-    place_to_name,
-    recorded_place,
+    name_given,
     search_seconds,
+    started_in,
     unequal_depths,
     without_command,
 )
@@ -826,7 +828,8 @@ def uneven_depths(
 
 
 def collections(study: Study) -> Section | None:
-    """Return the section of verdicts and means on datasets x systems; None for a single dataset."""
+    """Return the section of verdicts and means on datasets x systems; None for a single dataset or no
+    rows."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
@@ -981,7 +984,7 @@ def _cost_marks(shown: Sequence[Efficiency]) -> list[str]:
         * any(one.index_marks or one.search_marks for one in shown),
         *(
             f"{one[0].upper()}{one[1:]}."
-            for one in [extrapolation(shown), timed_queries(shown), PROCESS]
+            for one in [extrapolation(shown), timed_queries(shown), PROCESS, *unkept_indexes(shown)]
             if one
         ),
     ]
@@ -1268,7 +1271,7 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
     """Return charts of quartiles of document lengths (words) in each system's first ten, on the largest
     collection.
 
-    () without texts, for run files above RUN_BYTES, or with fewer than two rows to show.
+    () without texts, for run files above RUN_BYTES, for fewer than two rows, or a quartile below one word.
     """
     names = _with_documents(study)
     if not names:
@@ -1308,8 +1311,8 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
 
 
 def slices(study: Study) -> Section | None:
-    """Return the section of means on groups of the largest collection's queries; None without a group of 25
-    queries."""
+    """Return the section of means on groups of the largest collection's queries; None without a
+    collection of 50 queries here, or a group of 25."""
     large = [n for n in study.datasets if n in study.collections and study.query_count(n) >= 2 * FEW_QUERIES]
     if not large:
         return None
@@ -1782,7 +1785,7 @@ def _parsed(study: Study) -> Question | None:
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Return the reviewer's question whether language models' answers could be read.
+    """Return a reviewer's question with its answer: could language models' answers be read?
 
     uses: at least one, each with answers.
     """
@@ -1870,12 +1873,18 @@ def reviewer(answered: Sequence[Question]) -> Section:
 # How to do it again.
 
 
+def _places(study: Study, cells: Iterable[ResultCell]) -> list[str]:
+    """Return the collections of results for `weir run -d`, all paths from where the study's first result was made."""
+    base = next(filter(None, map(started_in, study.cells)), "")
+    return list(dict.fromkeys(name_given(cell, base) for cell in cells))
+
+
 def _command_lines(study: Study) -> str:
     lines = list[str]()
     named = [cell for cell in study.cells if not without_command(cell)]
     for depth in dict.fromkeys(cell.depth for cell in named):
         own = [cell for cell in named if cell.depth == depth]
-        places = dict.fromkeys(map(name_given, own))
+        places = _places(study, own)
         known = [
             name for place in places if (name := place.partition(":")[0]) in catalogue.collection_names()
         ]
@@ -1914,7 +1923,7 @@ def _python_lines(study: Study) -> tuple[str, ...]:
     for depth in dict.fromkeys(cell.depth for cell in own):
         cells = [cell for cell in own if cell.depth == depth]
         lines += ["systems = [", *(f"    {line}" for line in dict.fromkeys(map(_python_line, cells))), "]"]
-        places = json.dumps([*dict.fromkeys(map(name_given, cells))], ensure_ascii=False)
+        places = json.dumps(_places(study, cells), ensure_ascii=False)
         k = f", k={depth}" * (depth != DEPTH)
         lines.append(
             f'weir.benchmark({places}, systems, {json.dumps(list(study.measures))}, out="results/"{k})'
@@ -1958,17 +1967,6 @@ def _python(node: ast.expr, stands: Mapping[str, str], adapter: str = "system") 
     raise LookupError(ast.dump(node))
 
 
-def name_given(cell: ResultCell, whole: bool = False) -> str:
-    """Return the collection's name for `weir run -d`, with a split other than `test`.
-
-    whole: name a folder by its path on this machine.
-    """
-    place = (recorded_place(cell) or cell.dataset) if whole else place_to_name(cell)
-    name = f"./{cell.dataset}" if "/" in place and not whole else place
-    unusual = cell.split not in ("", "test") and not name.endswith(f":{cell.split}")
-    return f"{name}:{cell.split}" if unusual else name
-
-
 def reproduce(study: Study) -> Section:
     """Return the section with commands, versions and fingerprints to reproduce the results."""
     made = [cell.ranked.made for cell in study.cells]
@@ -1992,6 +1990,11 @@ def reproduce(study: Study) -> Section:
     if python := list(dict.fromkeys(filter(None, map(without_command, study.cells)))):
         others = " Commands make the others." if len(python) < len(study.systems) else ""
         lead += f"No command here makes {'; '.join(python)}.{others} "
+    places = _places(study, study.cells)
+    if any(one.startswith(("./", "../")) for one in places):
+        lead += "Paths begin in the folder in which weir run, or the program, was started. "
+    if unknown := [one for one in places if one.startswith(f"{UNKNOWN_PLACE}/")]:
+        lead += f"No path is known of {and_(unknown)}; the fingerprints tell its data. "
     lead += "weir results FOLDER --provenance shows every setting."
     return Section(
         "reproduce",

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from weir.core.dangling import two_compositions
 from weir.core.order import arranged
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64
@@ -156,7 +157,7 @@ def check_shared_queries(pool: Pool) -> None:
 
 def apart_notes(pool: Pool, names: Sequence[str]) -> list[str]:
     """Return a sentence for each run, called by its name in `names`, that shares no document with any
-    other."""
+    other, and for documents in two Unicode compositions."""
     returned = [
         np.unique(run.doc if n is None else n[run.doc]) for run, n in zip(pool.runs, pool.number, strict=True)
     ]
@@ -166,7 +167,7 @@ def apart_notes(pool: Pool, names: Sequence[str]) -> list[str]:
         f"{name} shares no document with the others: are their identifiers of one collection?"
         for name, docs in zip(names, returned, strict=True)
         if 0 < len(docs) < len(together) and (times[docs] == 1).all()
-    ]
+    ] + two_compositions(pool.docs)
 
 
 # ----------
