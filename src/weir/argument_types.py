@@ -133,7 +133,8 @@ def named_arguments(called: T) -> T:
 
 
 def converted(value: object) -> Sequence[object] | None:
-    """Return the values of Weir that an object of another package is; None if no plug-in converts it.
+    """Return the values of Weir that an object of another package is; None for plain values, and if no plug-in
+    converts it.
 
     Raises BadValue for an object that cannot be converted.
     """

@@ -98,8 +98,8 @@ SECRET_CHARACTERS = 8
 
 
 def secret_values() -> list[str]:
-    """Return the values to mask in messages: of environment variables named like *_KEY or *_TOKEN, at least
-    SECRET_CHARACTERS long, longest first."""
+    """Return values of environment variables to mask in messages, by the names in SECRETS, longest first; values
+    below SECRET_CHARACTERS are left out."""
     values = {v.strip() for name, v in os.environ.items() if SECRETS.search(name.upper())}
     return sorted((value for value in values if len(value) >= SECRET_CHARACTERS), key=len, reverse=True)
 

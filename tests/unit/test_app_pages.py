@@ -118,6 +118,13 @@ def contents(folder: Path) -> dict[str, str]:
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+def test_only_absent_parameters_leave_an_address():
+    assert (
+        address("try", a=0, b=0.0, c=None, d="", e=False, f=[0, "", 2], g=True)
+        == "/try?a=0&b=0.0&f=0&f=2&g=True"
+    )
+
+
 def test_every_address_that_a_page_names_is_a_page_and_json_and_no_data_is_markup(page, results):
     before = contents(results.parent)
     found, todo = set(), ["/", address("c", "mine"), address("try", collection="mine", query=MARKUP)]

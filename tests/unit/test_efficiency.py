@@ -4,9 +4,11 @@ import csv
 import io
 import json
 import math
+import time
 import warnings
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +25,7 @@ from weir.errors import FormatError, UnknownName
 from weir.experiment import stage_store
 from weir.experiment.efficiency import efficiency, efficiency_notes
 from weir.experiment.experiment import Experiment
+from weir.experiment.results import finished_cells, whole_seconds
 from weir.experiment.stages import read_record, write_record
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
 from weir.systems.protocol import RERANKERS, SYSTEMS, Costs
@@ -344,3 +347,50 @@ def test_signs_are_explained_where_they_stand_and_small_indexes_are_told(tmp_pat
     cell(tmp_path / "none", "bm25", {"index": None, "search": {"queries": None}})
     unmarked = [str(note) for note in efficiency_notes(efficiency(tmp_path / "none"))]
     assert not any(line.startswith("note: +") or "extrapolated" in line for line in unmarked)
+
+
+class Slow:
+    """An encoder that takes 2 milliseconds for a text."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def encode(self, texts):
+        begun = time.perf_counter()
+        time.sleep(0.002 * len(texts))
+        angles = np.array([len(text) % 7 for text in texts]) / 7
+        made = np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
+        self.seconds += time.perf_counter() - begun
+        return made
+
+
+@pytest.mark.parametrize("version", [None, "1"])
+def test_the_cost_of_encoding_is_that_of_any_encoder_with_or_without_a_version(tmp_path, version):
+    """In each system that uses it once, however many share the index; only its size needs an index that is kept."""
+    slow = weir.encoder(Slow(), name="slow", version=version)
+    systems = [slow, weir.rrf(slow, weir.BM25()), weir.rrf(slow, weir.RM3()), "bm25", "rm3"]
+    weir.benchmark(["brook-facts", "brook-news"], systems, "RR", out=tmp_path)
+    found = {(one.quality.dataset, one.quality.system): one for one in efficiency(tmp_path)}
+    cells = {(one.dataset, one.label): one for one in finished_cells(tmp_path)}
+    assert len(found) == 10
+    for (dataset, system), one in found.items():
+        if "slow" in system:
+            alone = next(found[key] for key in found if key == (dataset, "dense(slow)"))
+            assert alone.index_seconds >= 0.002 * alone.documents
+            other = [found[dataset, name].index_seconds for name in ("bm25", "rm3") if name in system]
+            assert one.index_seconds == pytest.approx(alone.index_seconds + sum(other))
+            assert whole_seconds(cells[dataset, system]) >= one.index_seconds
+        assert (one.index_bytes is None) == (version is None and "slow" in system)
+        assert one.unkept == "no size" * (one.index_bytes is None)
+    said = [note.text for note in efficiency_notes([*found.values()]) if "is kept for an object" in note.text]
+    assert len(said) == (version is None)
+    assert all(system in said[0] for _, system in found if "slow" in system and said)
+
+
+def test_a_function_that_reads_no_documents_has_no_time_of_indexing(tmp_path):
+    def nothing(queries, k):
+        return {query: ["n-2031-10"] for query in queries}
+
+    weir.benchmark("brook-news", [nothing], "RR", out=tmp_path)
+    [one] = efficiency(tmp_path)
+    assert (one.index_seconds, one.index_bytes, one.unkept) == (None, None, "neither size nor time")

@@ -325,6 +325,7 @@ def test_the_report_says_which_column_was_taken_for_what(tmp_path, name, content
     [
         (["--columns", "qery=a"], "no role of a column named 'qery'; did you mean query"),
         (["--columns", "query"], "expected role=column"),
+        (["--columns", "=url"], "found '=url'; expected role=column"),
         (["--columns", "query=elsewhere"], "no file has such a column"),
         (["--as", "nothing"], "no import reader named 'nothing'"),
         (["--as", "x.csv=qrels"], "--as names 'x.csv', which is not among the files"),

@@ -753,8 +753,8 @@ def gate(
     systems: Sequence[str] = (),
     noise: FolderPath | None = None,
 ) -> ResultSet[Gate]:
-    """Return whether a candidate is worse than allowed: `assert weir.gate(qrels, old, new)` fails unless all
-    pass.
+    """Return verdicts on mean differences, false if a candidate is worse than allowed: `assert weir.gate(qrels, old,
+    new)` fails unless all pass.
 
     first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking;
         of two folders of run files, files of one name are compared. Or only baseline and candidate, results

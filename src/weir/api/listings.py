@@ -77,8 +77,8 @@ def first_sentence(about: str) -> str:
 def systems(system: str | None = None) -> Listing:
     """Return the systems and their presets with every setting, or one of them.
 
-    system: a name such as bm25, or one with settings such as "bm25(k1=1.2)", which lists all that can change
-        its rankings.
+    system: a name such as bm25, or one with settings such as "bm25(k1=1.2)", for which every setting
+        that can change its rankings is returned.
 
     Raises UnknownName and BadValue as `parse_system`.
     """

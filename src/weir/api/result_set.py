@@ -205,7 +205,7 @@ class ResultSet(Sequence[T], Generic[T]):
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
-        """Return the results in a file that `save` wrote as JSON; raises FormatError for another file."""
+        """Return the results in a file that `save` wrote as JSON; raises FormatError for a missing or other file."""
         path = path_of(path)
         content = read_bytes(path)
         try:

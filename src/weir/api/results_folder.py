@@ -637,6 +637,6 @@ def is_judgments(name: str) -> bool:
 
 
 def describe_judgments(name: str) -> ResultSet[JudgmentsCard]:
-    """Return counts of the judgments in a file; raises FormatError for a file of another kind."""
+    """Return counts of the judgments in a file; raises FormatError for a missing or other file."""
     path = path_of(name)
     return ResultSet(JUDGMENTS_CARDS, (judgments_card(path.name, read_qrels(path)),))

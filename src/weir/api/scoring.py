@@ -178,11 +178,11 @@ def p_mrr_of_files(qrels: object, runs: Sequence[Path], signs: str, rules: Scori
 def values_text(
     placed: Iterable[tuple[tuple[str, ...], Scores]], form: str | None, cell: Callable[[str], str] = str
 ) -> str:
-    """Return the scores of each query as text.
+    """Return the scores of each query as text, one line for each value, beginning with the names.
 
-    form: "csv" or "json", else tab-separated lines.
-    placed: (names of dataset or system, scores) of each result.
-    cell: escapes a text between tabs.
+    form: "csv" with a head, "json" lines, else tab-separated lines.
+    placed: (names, scores) of each result; names of dataset or system, or () for neither.
+    cell: escapes a cell of the tab-separated lines.
     """
     if form == "csv":
         return values_csv(placed)

@@ -115,7 +115,7 @@ def plugin_commands() -> dict[str, EntryPoint]:
 def other_commands(group: str = "") -> dict[str, str]:
     """Return {word: sentence of help} for the commands that plug-ins add to a group, by default to the top level.
 
-    A group that a plug-in adds is one word.
+    A group that a plug-in adds is one entry.
     """
     start, words = f"{group} " if group else "", dict[str, str]()
     for path, point in sorted(plugin_commands().items()):
@@ -487,8 +487,8 @@ def _usage_fault(error: click.UsageError, context: click.Context, arguments: lis
 
 
 def corrected(error: click.UsageError, context: click.Context, arguments: list[str]) -> str:
-    """Return the typed command line with missing option names put before stray values; "" if no option fits one
-    of them.
+    """Return the typed command line with missing option names put before stray values; "" unless the error
+    names its strays and an option fits each.
     """
     from weir.cli.options import option_of
 

@@ -126,7 +126,7 @@ class IntentQrels:
     def load(path: str | os.PathLike[str]) -> IntentQrels:
         """Return the judgments in a nugget bank, or in a file of TREC's four columns with the intent in the second.
 
-        Raises FormatError for invalid content.
+        Raises FormatError for a missing file and invalid content.
         """
         return READ_INTENTS(path)
 

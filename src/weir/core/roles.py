@@ -43,7 +43,8 @@ def like_grades(names: Strings) -> bool:
 
 
 def grades_as_documents(docs: Strings, grades: Sequence[str]) -> str:
-    """Return a phrase on the values found if columns of documents and grades are exchanged; "" if they are not.
+    """Return a phrase on the values found if columns of documents and grades are exchanged; "" if they are not,
+    or for few rows.
 
     docs, grades: the cells of both columns in judgments.
     """
@@ -98,7 +99,7 @@ def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
 
     grade: grades of each query, one query after another.
     ptr: offsets of the queries.
-    deeper: whether the rankings beside them are so much shorter that ties are no sign of grades.
+    deeper: True if the rankings beside them are so much shorter that ties are no sign of grades.
     """
     deep, fractional = len(grade) >= _COUNTED * max(len(ptr) - 1, 1), grade.dtype.kind == "f"
     if not (deep or fractional) or (not fractional and grade.max() < GRADES.stop):
@@ -188,7 +189,8 @@ def _like_fractions(names: Strings) -> bool:
 
 
 def ranks_as_documents(run: Run) -> str:
-    """Return a clause that each ranking's documents are its ranks, 1, 2, 3 ... or 0, 1, 2 ...; "" if they are not."""
+    """Return a clause that each ranking's documents are its ranks, 1, 2, 3 ... or 0, 1, 2 ...; "" if not, or if
+    all are short."""
     lengths = np.diff(run.ptr)
     longest = int(lengths.max(initial=0))
     if longest < _COUNTED:

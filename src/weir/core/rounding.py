@@ -34,7 +34,7 @@ def typeset_change(value: float) -> str:
 
 
 def coarse_score(value: float) -> str:
-    """Return a score or a difference with two decimals."""
+    """Return a score or a difference as text with two decimals, "nan" for NaN."""
     return f"{value:.2f}"
 
 

@@ -323,7 +323,7 @@ class Scores:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> Scores:
-        """Return the scores that `save` wrote to a file. Raises FormatError for another file."""
+        """Return the scores that `save` wrote to a file. Raises FormatError for a missing or other file."""
         return READ_SCORES(path)
 
     @checked
@@ -567,7 +567,8 @@ class SystemScores:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {"dataset", "query", each measure} with a value for each query of each collection."""
+        """Return {"dataset": names, "query": ids, measure: values}, one entry a query of each collection; None for a
+        measure that a collection lacks."""
         lines = [
             {"dataset": name, "query": query} | dict(zip(one.scores.measures, values, strict=True))
             for name, one in self.datasets.items()

@@ -111,7 +111,7 @@ def unanswerable_queries(queries: Queries) -> list[str]:
 class Dataset:
     """A test collection: documents, judged queries of one split, and their judgments.
 
-    Each part is read on first use, which raises FormatError for a malformed file.
+    Each part is read on first use, which raises FormatError for a missing or malformed file.
     """
 
     name: str

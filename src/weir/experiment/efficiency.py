@@ -72,6 +72,8 @@ class Efficiency:
     quality, query time and index size, and better in one; only of systems whose time and size are known."""
     untimed: str = ""
     """The reason why there is no time of single queries; "" if there is one."""
+    unkept: str = ""
+    """"no size" or "neither size nor time" of an index of objects without a version, which is not kept; else ""."""
     concurrency: int | None = None
     """Concurrent requests to a service; None if no service was timed."""
     exact_share: float | None = None
@@ -86,7 +88,7 @@ class Efficiency:
 
     @property
     def compared(self) -> bool:
-        """Return True if ratios are made of its median: it is one of as many single queries as a p95 needs, or more."""
+        """Return True if the median time may be compared: enough single queries were timed for a p95."""
         return self.p50_ms is not None and self.singles is not None and has_percentile(95, self.singles)
 
     @property
@@ -176,7 +178,9 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
         single = {} if cached else search.get("single_query_ms") or served
         measured_here = search.get("measured") is not False
         # Objects without a version keep no index stage, files none at all: the index of the other parts is not all.
-        whole = measured_here and not _unversioned(cell.ranked.declared.get("system"))
+        unversioned = _unversioned(cell.ranked.declared.get("system"))
+        whole = measured_here and not unversioned
+        timed = whole or (measured_here and bool(index.get("in_memory")))
         peaks = [p for p in (index.get("peak_mb"), search.get("peak_mb")) if p is not None]
         environment = cell.ranked.made
         hardware = [
@@ -186,7 +190,7 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
         measured = Efficiency(
             row,
             documents=index.get("documents"),
-            index_seconds=None if _all_reused(index) or not whole else index.get("seconds"),
+            index_seconds=None if _all_reused(index) or not timed else index.get("seconds"),
             index_bytes=index.get("bytes") if whole else None,
             queries=search.get("queries"),
             search_seconds=search.get("seconds"),
@@ -204,6 +208,7 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
             search_marks=tuple(_search_marks(search, bool(cached), measured_here)),
             exact_share=1 - lost["share"] if lost else None,
             depth=cell.depth,
+            unkept=("no size" if timed else "neither size nor time") * (unversioned and measured_here),
             untimed="" if "p50" in single else _untimed(search, bool(cached), measured_here),
         )
         for name in COUNTED:
@@ -400,6 +405,19 @@ def timed_queries(results: Sequence[Efficiency]) -> str:
     )
 
 
+def unkept_indexes(results: Sequence[Efficiency]) -> list[str]:
+    """Return sentences on the systems of which no index is kept, as their objects have no version."""
+    systems: dict[str, dict[str, None]] = {}
+    for one in results:
+        if one.unkept:
+            systems.setdefault(one.unkept, {})[one.quality.system] = None
+    return [
+        f"{lacking} is known of the index of {', '.join(names)}: none is kept for an object without a version, which "
+        "weir.encoder(model, version='2') gives"
+        for lacking, names in systems.items()
+    ]
+
+
 def _counts_timed(results: Sequence[Efficiency]) -> list[int]:
     return sorted({one.singles for one in results if one.singles is not None})
 
@@ -423,6 +441,7 @@ def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
     lines += [
         f"measured on {hardware}" for hardware in dict.fromkeys(one.hardware for one in results if one.timed)
     ]
+    lines += unkept_indexes(results)
     untimed = dict.fromkeys((one.quality.system, one.untimed) for one in results if one.untimed)
     lines += [f"{system}: no time of single queries: {reason}" for system, reason in untimed]
     where: dict[tuple[str, str, str], list[str]] = {}  # the datasets of each mark of a system

@@ -98,7 +98,8 @@ class Cell:
 
     @cached_property
     def stage(self) -> Stage:
-        """Return the declaration of the rankings, without self-matches if the collection drops them."""
+        """Return the stage (kind, name and settings of stored files) of the rankings; the settings say if self-matches
+        are dropped."""
         declared: dict[str, Any] = {
             **self.stages.asked_by(self.adapted),
             "k": self.k,
@@ -289,10 +290,10 @@ DEPTH = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """The share of a grid's cells with which one of several processes begins."""
+    """The share of a grid's cells with which one of several processes begins; raises BadValue beyond 1..`of`."""
 
     number: int
-    """From 1 to `of`; else the constructor raises BadValue."""
+    """From 1 to `of`."""
     of: int
 
     def __post_init__(self) -> None:

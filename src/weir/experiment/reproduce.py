@@ -68,7 +68,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean, and whether it reproduces the published score that its system claims."""
+    """A mean, and its outcome against the published score that its system claims."""
 
     folder: str
     dataset: str
@@ -242,7 +242,7 @@ class Rescored:
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return a note on documents of equal score that were cut off at rank k; "" if none or unknown."""
+        """Return a note on ties that the result's depth cuts; "" if none, unread, or the ties beyond were searched."""
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 

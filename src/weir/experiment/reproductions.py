@@ -141,7 +141,7 @@ def when(made: Mapping[str, object]) -> str:
 
 
 def maker(made: Mapping[str, object]) -> str:
-    """Return the version, packages and machine in a record, as text."""
+    """Return a record's version of Weir, of Python and packages, and its machine, as one line; missing ones as None."""
     packages = made.get("packages")
     versions = (
         [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, dict) else []

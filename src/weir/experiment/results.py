@@ -35,7 +35,7 @@ from weir.errors import (
     give_warning,
     warn_of_ranking,
 )
-from weir.experiment.stage_store import run_file
+from weir.experiment.stage_store import IN_MEMORY_INDEXES, run_file
 from weir.experiment.stages import (
     RECORD,
     SCORES,
@@ -874,7 +874,7 @@ def _objects(described: object) -> Iterator[Mapping[str, Any]]:
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """Load a result's collection from its recorded place; None if missing or judged otherwise.
+    """Load a result's collection from its recorded place; None if it cannot be loaded or is judged otherwise.
 
     fetch: download it if necessary.
     """
@@ -1171,18 +1171,26 @@ def as_weir_writes_it(folder: Path) -> Iterator[None]:
 
 
 def index_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the summed seconds and bytes of a result's indexes, its documents and peak memory; {} without.
-    Raises FormatError for damage.
+    """Return the summed seconds of a result's indexes, its documents and peak memory, and bytes of those kept; {}
+    without. Raises FormatError for damage.
+
+    "in_memory" is the number of indexes that were made in memory, and not kept.
     """
     with as_weir_writes_it(cell.folder):
         records = [record for _, record in cell.stages if record.kind == "index"]
-        if not records:
+        memory = _in_memory(cell)
+        if not records and not memory:
             return {}
-        costs = _summed(records)
+        costs = _summed([*(r.cost for r in records), *memory])
         costs |= {"bytes": sum(r.facts["bytes"] for r in records)}
-        costs |= {"documents": max(r.facts["documents"] for r in records)}
-        costs |= {"reused": sum(r.facts.get("reused", 0) for r in records)}
+        costs |= {"documents": max(one["documents"] for one in [*(r.facts for r in records), *memory])}
+        costs |= {"reused": sum(r.facts.get("reused", 0) for r in records), "in_memory": len(memory)}
         return costs | {"cached_queries": any(r.facts.get("cached_queries") for r in records)}
+
+
+def _in_memory(cell: ResultCell) -> list[Mapping[str, Any]]:
+    found = [r.facts.get(IN_MEMORY_INDEXES, {}) for _, r in cell.stages if r.kind == "run"]
+    return list({key: cost for of in found for key, cost in of.items()}.values())
 
 
 def search_cost(cell: ResultCell) -> dict[str, Any]:
@@ -1195,7 +1203,12 @@ def search_cost(cell: ResultCell) -> dict[str, Any]:
         # Rankings without self-matches are those of the stage before them, which was searched.
         searched = next((r for r in reversed(records) if "single_query_ms" in r.facts), cell.ranked)
         services = [use for record in records for use in record.facts.get("services", [])]
-        found = {**searched.facts, **cell.ranked.facts, **_summed(records), "services": services}
+        found = {
+            **searched.facts,
+            **cell.ranked.facts,
+            **_summed([r.cost for r in records]),
+            "services": services,
+        }
         if all(map(_measured, records)):
             return found
         lacking: dict[str, Any] = {"seconds": None, "peak_mb": None, "single_query_ms": {}, "measured": False}
@@ -1212,7 +1225,8 @@ def _measured(record: Record) -> bool:
 def whole_seconds(cell: ResultCell) -> float | None:
     """Return the seconds that a result's indexes and rankings took; None if some are unknown."""
     records = [record for _, record in cell.stages]
-    return sum(float(r.cost["seconds"]) for r in records) if all(map(_measured, records)) else None
+    costs = [*(r.cost for r in records), *_in_memory(cell)]
+    return sum(float(one["seconds"]) for one in costs) if all(map(_measured, records)) else None
 
 
 def search_seconds(cells: Iterable[ResultCell]) -> float | None:
@@ -1247,7 +1261,8 @@ def _own_said(cell: ResultCell) -> str:
 
 
 def not_as_published(cell: ResultCell, called: str = "") -> str:
-    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on it.
+    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends
+    on it, or the catalogue lacks it.
 
     called: published name of the collection, by default its own.
     """
@@ -1315,13 +1330,13 @@ def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") 
     return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, beyond its depth"
 
 
-def _summed(records: list[Record]) -> dict[str, Any]:
+def _summed(of: list[Mapping[str, Any]]) -> dict[str, Any]:
     costs: dict[str, Any] = {
-        "seconds": sum(r.cost["seconds"] for r in records),
-        "peak_mb": max(r.cost["peak_mb"] for r in records),
-        "compile_seconds": sum(r.cost.get("compile_seconds", 0.0) for r in records),
+        "seconds": sum(one["seconds"] for one in of),
+        "peak_mb": max(one["peak_mb"] for one in of),
+        "compile_seconds": sum(one.get("compile_seconds", 0.0) for one in of),
     }
-    api = [r.cost["api"] for r in records if "api" in r.cost]
+    api = [one["api"] for one in of if "api" in one]
     names = dict.fromkeys(name for one in api for name in one)
     return costs | ({"api": {name: sum(one.get(name, 0) for one in api) for name in names}} if api else {})
 

@@ -47,6 +47,7 @@ from weir.systems.protocol import (
     Composite,
     Context,
     Costs,
+    DocumentKeeper,
     Exported,
     Indexed,
     Installed,
@@ -66,6 +67,8 @@ LATENCY_QUERIES, LATENCY_SECONDS = 100, 5.0
 """Most queries that are timed singly, and seconds after which timing stops."""
 TIED_BEYOND_K = "tied beyond k"
 """Fact of a run: number of queries whose k-th score continues beyond k; absent if the search did not record it."""
+IN_MEMORY_INDEXES = "indexes in memory"
+"""Fact of a run: {key: documents and cost} of the indexes that it used and that no stage records."""
 COMPARED_QUERIES = 100
 """Queries for which an approximate search is compared with the exact one."""
 
@@ -184,13 +187,13 @@ class StageSharing(Protocol):
         """Download a stage and return True; return False if it is missing or, with a note, damaged."""
 
     def has(self, stage: Stage, root: Path) -> bool:
-        """Return True if the store has this stage."""
+        """Return True if the shared store has the stage, locally below `root`; raises StoreError if unreachable."""
 
     def publish(self, stage: Stage, root: Path, watch: Watch) -> None:
         """Upload a complete stage, its record last, unless the store has it."""
 
     def tell(self, stage: Stage, root: Path) -> None:
-        """Upload a stage's record alone; its files stay here."""
+        """Upload a stage's record alone, from its local folder below `root`; its files stay here."""
 
     def withdraw(self, stage: Stage, root: Path) -> None:
         """Remove the records of a damaged stage."""
@@ -217,6 +220,8 @@ class StageCache:
     opened: dict[str, Searcher] = field(default_factory=dict)
     """The last indexes used, for the systems that share them; `runs` likewise."""
     runs: dict[str, Run] = field(default_factory=dict)
+    in_memory: dict[str, dict[str, object]] = field(default_factory=dict)
+    """{key: documents and cost} of the indexes made in memory."""
     shared: StageSharing | None = None
     """The store that machines share."""
     depths: Mapping[str, int] = field(default_factory=dict)
@@ -255,13 +260,15 @@ class StageCache:
                     None if isinstance(part, Installed) else self.shared,
                 )
             _keep(self.opened, name, searcher, OPENED_INDEXES)
+        if stage.key in self.in_memory:
+            self.bench.used_in_memory(stage.key, self.in_memory[stage.key])
         stored = stage.found(self.store / INDEXES)
         if stored is not None:
             self.bench.used("index", str(stored[0]))
         return self.opened[name]
 
     def encoded(self, part: Retriever) -> bool:
-        """Return True if a system's documents are already encoded, here or in the shared store."""
+        """Return True if the retriever's index is stored here, or its document vectors are in the shared store."""
         stage = index_stage(part, self.dataset.corpus)
         if stage.found(self.store / INDEXES) is not None:
             return True
@@ -415,8 +422,9 @@ class StageCache:
                 return
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
-        """Return the folder of an undamaged stage below `root`; None if it is missing, or damaged, which deletes
-        its record.
+        """Return the folder of an undamaged stage below `root`; None if missing, damaged or a record without files.
+
+        Damage deletes the record, and is noted.
         """
         stored = stage.found(root)
         if stored is None:
@@ -483,6 +491,8 @@ class StageCache:
             with suppress(OSError):
                 vectors.parent.rmdir()
         if folder is None:
+            if not (isinstance(part, DocumentKeeper) and part.keeps_documents()):
+                self.in_memory[stage.key] = {"documents": len(corpus), **making.cost()}
             return searcher
         files = checksums_of(folder) if folder.exists() else {}
         facts: dict[str, object] = {"documents": len(corpus)}
@@ -548,6 +558,7 @@ class StageCache:
         warned = list(dict.fromkeys([*opening, *notes]))
         facts: dict[str, Any] = {"queries": len(queries), "notes": warned, "single_query_ms": single} | failed
         facts |= {TIED_BEYOND_K: int(goes_on.sum())} if nested else {}
+        facts |= {IN_MEMORY_INDEXES: making.in_memory} if making.in_memory else {}
         return run, facts | _approximation_loss(searcher, queries, k) | _cost_facts(searcher.costs()), making
 
     def _make_run(self, stage: Stage, search: Search, root: Path) -> Path:

@@ -57,6 +57,8 @@ class Making:
     """The stages it used, as (kind, folder)."""
     objects: dict[str, object] = field(default_factory=dict)
     """A user's objects in its system, by name."""
+    in_memory: dict[str, dict[str, object]] = field(default_factory=dict)
+    """{key: documents and cost} of the indexes that it used and that were made in memory, so no stage tells them."""
 
     def cost(self) -> dict[str, object]:
         """Return {figure: value} for the record: seconds without compilation, peak megabytes, and use of an API."""
@@ -88,6 +90,11 @@ class Stopwatch:
         """Record that the stage being computed, if any, uses this stage."""
         if self.at_work:
             self.at_work[-1].inputs[kind, folder] = None
+
+    def used_in_memory(self, key: str, cost: dict[str, object]) -> None:
+        """Record that the stage being made, if any, uses this index in memory."""
+        if self.at_work:
+            self.at_work[-1].in_memory[key] = cost
 
     @contextmanager
     def making(self) -> Iterator[Making]:

@@ -54,7 +54,8 @@ def _at_risk(run: Run, k: int) -> np.ndarray:
 def with_ties_beyond(cell: ResultCell, dataset: Dataset, run: Run) -> Run | None:
     """Return a result's run with all documents that tie with the k-th, searched in its index.
 
-    None if not of an exact search of one index, if that is missing or disagrees, or for over MOST ties.
+    None if the search is not an exact one of one stored index or fails, if self-matches are dropped, or for over
+    MOST ties.
     """
     k = cell.depth
     with suppress(WeirError, OSError):

@@ -251,7 +251,7 @@ def download(
 
 
 def known_size(described: object) -> int | None:
-    """Return a length in bytes that a server declares; None unless an integer in 1..2**53-1."""
+    """Return `described`, a length in bytes from JSON metadata; None unless an int in 1..2**53-1."""
     return described if type(described) is int and 0 < described < 1 << 53 else None
 
 

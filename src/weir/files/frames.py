@@ -69,7 +69,7 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
     ties: rule for comparing scores; by default the Run's own, else "trec".
 
     Raises BadValue for other values and missing or ambiguous columns, BadRanking for an invalid ranking,
-    FormatError for a bad file.
+    FormatError for a missing or invalid file.
     """
     if isinstance(value, (str, os.PathLike)):
         value = read_run(os.fspath(value), ties or "trec")
@@ -122,7 +122,7 @@ def qrels_from(value: object) -> Qrels:
 
     Judgments have any form of `Qrels.of`. A frame needs columns of query, document and grade under usual names,
     and may have `origin`. Raises BadValue for other values, missing or ambiguous columns and infinite grades,
-    FormatError for a bad file.
+    FormatError for a missing or invalid file.
     """
     if isinstance(value, Qrels):
         return value

@@ -140,8 +140,8 @@ def read_intents(path: str | os.PathLike[str]) -> IntentQrels:
     lines).
 
     Empty lines, comments (#) and repetitions are skipped. A nugget bank has queries with nuggets, or documents
-    with assigned nuggets (support 1, partial_support 0.5, not_support 0). Raises FormatError for other lines, a
-    grade that is no number within ±16384, and contradicting grades.
+    with assigned nuggets (support 1, partial_support 0.5, not_support 0). Raises FormatError for a missing file,
+    other lines, a grade that is no number within ±16384, and contradicting grades.
     """
     path = path_of(path)
     if holds_nuggets(path):

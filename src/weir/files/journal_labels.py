@@ -31,7 +31,7 @@ def read_journal(path: Path) -> Qrels:
     """Return the judgments in a journal, a grade for each pair, with origins.
 
     If judges differ, a later decision counts, else the most frequent, lowest grade; warns (RankingWarning) of
-    undecided pairs. Raises FormatError for a damaged file, and without judgments.
+    undecided pairs. Raises FormatError for a missing or damaged file, and without judgments.
     """
     qrels, contested = settled_judgments(path)
     if contested:
@@ -54,7 +54,7 @@ def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
 
     task: "judge" for first labels, "again" for repeated ones, {} without any.
 
-    Raises FormatError for a damaged file, and without first labels.
+    Raises FormatError for a missing or damaged file, and without first labels.
     """
     sql = "SELECT judge, query, document, grade, accepted FROM judgments WHERE task = ? ORDER BY judge"
     rows = _rows(path, sql, task)

@@ -251,7 +251,10 @@ class PlainReader:
 
 
 def first_json_row(path: Path) -> dict[str, Any]:
-    """Return the first object of a JSON Lines file, {} if it is empty; raises FormatError for other content."""
+    """Return the first object of a JSON Lines file, {} if it is empty.
+
+    Raises FormatError for a missing file and other content.
+    """
     return next((row for _, row in json_rows(path)), {})
 
 
@@ -396,9 +399,10 @@ def kind_of_pickle(path: Path) -> Kind | None:
 def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, float]]:
     """Return {query: {document: number}} from JSON or a pickle.
 
-    kind: lists are in rank order for "run", relevant for "qrels", refused for None.
+    kind: of a query's list of documents: "run" takes it as ranked, best first, "qrels" as grade 1, None refuses it.
 
-    Raises FormatError for other content, NaN, infinity and invalid JSON, BadRanking for a repeated name.
+    Raises FormatError for a missing file, invalid JSON, other content, NaN and infinity, BadRanking for a repeated
+    name.
     """
     try:
         return _read_nested(path, kind)
@@ -515,11 +519,10 @@ class OddJsonError(Exception):
 
 
 def nested_source(path: Path, worth: int | None = None) -> Source | None:
-    """Return the rows of a large JSON run, for compiled reading; None if small or without numba.
+    """Return a source of the rows of a large JSON run, for compiled reading.
 
-    worth: bytes of a large file.
-
-    Reading raises OddJsonError for unusual JSON.
+    None if unreadable, below `worth` bytes, or without numba; without `worth` a larger file is required while the
+    code is not compiled. Reading raises OddJsonError for unusual JSON.
     """
     try:
         size = path.stat().st_size

@@ -258,7 +258,7 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
     A table (CSV, TSV, JSON) has columns of query, document and label under usual names; FILE#COLUMN chooses the
     labels, FILE#JUDGE a judge of a journal. Labels are numbers or `words`, {text: grade}; empty cells are
-    skipped. Raises FormatError for other content and two labels of a pair.
+    skipped. Raises FormatError for a missing file, other content and two labels of a pair.
     """
     file, column = _located(path_of(path))
     if is_journal(file):

@@ -271,7 +271,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def left_out(layout: CollectionLayout) -> Iterator[str]:
-    """Yield a sentence on each file of a collection that is not read, and on losses of an import."""
+    """Yield a sentence on each file that looks like a collection's but is not read, then on losses of an import."""
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
     for part in layout.called:
         if part not in parts:

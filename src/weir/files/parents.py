@@ -28,7 +28,7 @@ _DOCUMENTS = {
 def read_parents(path: Path) -> dict[str, str]:
     """Return {passage: document} of a file of two columns, plain or compressed; a header is skipped.
 
-    Raises FormatError for other columns, empty cells, a passage with two documents, and no passage.
+    Raises FormatError for a missing file, other columns, empty cells, a passage with two documents, and no passage.
     """
     text = read_text(path)
     comma = ".csv" in path.suffixes[-2:]

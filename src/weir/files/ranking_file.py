@@ -24,7 +24,10 @@ MAPPED_BYTES = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class RankingFile:
-    """A run file of `write_run`, from which single rankings are read; methods raise FormatError for other files."""
+    """A run file of `write_run`, from which single rankings are read.
+
+    Methods raise FormatError for a missing, changed or other file; the constructor opens none.
+    """
 
     path: Path
     expected: Mapping[str, int] = field(default_factory=dict)

@@ -297,7 +297,8 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
 def judgments_of(source: Source) -> tuple[Qrels, int]:
     """Return (judgments of a source, number of repeated rows).
 
-    Raises FormatError for an invalid row, and two grades of a pair. Warns (LossWarning) of an unread column.
+    Raises FormatError for an unreadable file, an invalid row, and two grades of a pair. Warns (LossWarning) of an
+    unread column.
     """
     how = ReadOptions(choose_engine("auto", source.size), whole=True)
     try:
@@ -357,7 +358,7 @@ def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineNa
     ties: "trec", or "trec9" to compare scores as 32-bit floats.
     engine: "numpy", "numba", or "auto" for the faster; results are equal.
 
-    Raises FormatError for an invalid line, BadRanking for a repeated document.
+    Raises FormatError for a missing file and an invalid line, BadRanking for a repeated document.
     """
     path = path_of(path)
     form = format_of(path, "run")
@@ -430,7 +431,7 @@ def _nested_run(path: Path, ties: Ties) -> Run:
 def join_run_file(
     path: str | os.PathLike[str], qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> Judged:
-    """Return a run file joined with judgments, in little memory except for JSON.
+    """Return a run file joined with judgments, block by block except for small JSON and pickles.
 
     Equals `Judged.of(read_run(path), qrels)`; raises as `read_run`.
     """
@@ -510,8 +511,8 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
     under usual names, and may have `origin`. Without a header, columns are split at tabs if the first line has
     two or three, else at blanks. Equal repetitions count once.
 
-    Raises FormatError for other columns, grades beyond ±16384, and two grades of a pair. Warns (LossWarning) of
-    losses of an import.
+    Raises FormatError for a missing file, other columns, grades beyond ±16384, and two grades of a pair. Warns
+    (LossWarning) of losses of an import.
     """
     say_import_losses(path_of(path))
     return read_qrels_counted(path)[0]
@@ -578,7 +579,8 @@ def judgments_name(path: str | os.PathLike[str]) -> str:
 def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:
     """Return (run with the best row of each repeated document, number of rows dropped).
 
-    Only TREC files may repeat documents. Raises FormatError for an invalid line, BadRanking for another fault.
+    Only TREC files may repeat documents. Raises FormatError for a missing file and an invalid line, BadRanking for
+    another fault.
     """
     path = path_of(path)
     try:

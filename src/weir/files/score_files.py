@@ -103,8 +103,8 @@ def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[
 def read_values(path: Path) -> dict[str, Scores]:
     """Return {system: scores} from CSV with VALUE_COLUMNS; an empty value is undefined.
 
-    Warns (LossWarning) of other columns, and of rows of means, which are left out. Raises FormatError for other
-    content, repeated values, several datasets, and queries that not all systems and measures have.
+    Warns (LossWarning) of other columns, and of rows of means, which are left out. Raises FormatError for a missing
+    file, other content, repeated values, several datasets, and queries that not all systems and measures have.
     """
     head = table_head(path)
     header = [next((one for one in VALUE_COLUMNS if fold(one) == fold(name)), name) for name in head.cells]
@@ -189,7 +189,8 @@ def write_scores(scores: Scores, path: Path) -> None:
 
 
 def read_scores(path: Path) -> Scores:
-    """Return scores of `write_scores`; every query counts as answered. Raises FormatError for damage."""
+    """Return scores of `write_scores`; every query counts as answered. Raises FormatError for damage, OSError if
+    unreadable."""
     rows: dict[str, dict[str, float]] = {}
     geometric: dict[str, None] = {}
     lines = path.read_bytes().rstrip(b"\n").split(b"\n")
@@ -275,7 +276,7 @@ WRITE_SCORES.register(write_scores_value)
 
 def read_scores_value(path: str | os.PathLike[str]) -> Scores:
     """Return scores from a file of `write_scores_value`, or scores-*.jsonl of a results folder; raises
-    FormatError for other files.
+    FormatError for missing and other files.
     """
     if path_of(path).suffix == ".jsonl":
         return _stored_scores(path_of(path))

@@ -60,7 +60,8 @@ def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
 def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
     """Yield the rows of a run or judgments in a Parquet or Arrow file.
 
-    Raises FormatError for missing values, empty identifiers, non-finite numbers and damage; MissingExtra.
+    Raises FormatError for a missing file, missing values, empty identifiers, non-finite numbers and damage;
+    MissingExtra.
     """
     names = table_columns(path, parquet)
     columns = [names[at] for at in _read_columns(names, kind, path)]
@@ -98,7 +99,7 @@ def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Itera
 
     columns: names of the columns of query, system and perhaps rank.
 
-    Raises FormatError for damage.
+    Raises FormatError for a missing or damaged file.
     """
     with table_errors(path):
         if not _has_several(_batches(path, [columns[1]], parquet)):

@@ -333,7 +333,7 @@ def judgments_for(qrels: object, measures: Iterable[Measure]) -> Qrels | IntentQ
     """Return the judgments in a file or object: IntentQrels if a measure needs intents or the file is a
     nugget bank, else Qrels.
 
-    Raises FormatError for an invalid file, BadValue for Qrels where intents are needed.
+    Raises FormatError for a missing or invalid file, BadValue for Qrels where intents are needed.
     """
     if not isinstance(qrels, Path):
         return intents_from(qrels) if any(m.by_intent for m in measures) else qrels_from(qrels)
@@ -354,8 +354,8 @@ def join_run(
     queries: the collection's queries, which may restrict the documents to rank, and by whose texts a run may
         name them.
 
-    Raises FormatError for an invalid line or no ranking, BadRanking for a repeated document, BadValue if no
-    judged query is answered.
+    Raises FormatError for a missing file, an invalid line or no ranking, BadRanking for a repeated document, BadValue
+    if no judged query is answered.
     """
     with held_warnings():
         return _joined_file(run, qrels, conventions, queries)

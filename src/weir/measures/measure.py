@@ -86,7 +86,7 @@ class Definition:
 
     @property
     def bounded(self) -> bool:
-        """True if all values are within 0..1."""
+        """True if the measure's definition keeps its values within 0..1."""
         return self.values == "unit"
 
     @property

@@ -503,7 +503,7 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
 
     variant: of its ONNX files, as in `split_variant`.
 
-    Raises StoreError for damaged files, BadValue for unsupported layers and ambiguous ONNX files.
+    Raises StoreError for missing or damaged files, BadValue for unsupported layers and ambiguous ONNX files.
     """
     modules = read_modules(
         folder,
@@ -566,7 +566,7 @@ def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
 
     folder, root: of the transformer and of the whole checkpoint.
 
-    Raises StoreError for damaged files, BadValue for ambiguous ONNX files.
+    Raises StoreError for missing or damaged files, BadValue for ambiguous ONNX files.
     """
     graph = _graph_of(root, variant)
     config = read_object(folder / "config.json", needed=graph is None)

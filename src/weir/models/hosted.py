@@ -87,7 +87,8 @@ class ProviderAnswer:
 
 @dataclass(frozen=True)
 class Provider:
-    """An embedding API: its URL, key and form of requests."""
+    """An embedding API: its URL, the environment variable of its key, limits, and the format of requests and
+    answers."""
 
     base: str
     path: str

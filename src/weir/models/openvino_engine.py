@@ -327,7 +327,7 @@ class Operators:
         return product if bias is None else self.op.add(product, self.constant(bias))
 
     def norm(self, x: Any, weight: Array, bias: Array, eps: float) -> Any:  # noqa: ANN401 - nodes of the graph
-        """Return a graph node of the layer normalisation of x."""
+        """Return a graph node: x, layer-normalised over its last axis, times `weight`, plus `bias`."""
         y = self.op.mvn(x, self.integer_node(-1), True, eps, "inside_sqrt")
         return self.op.add(self.op.multiply(y, self.constant(weight)), self.constant(bias))
 

@@ -171,7 +171,7 @@ class FactorStudy:
 
     @property
     def reach(self) -> Reach:
-        """The smallest p-value that the tests of the effects can give, and whether it can be significant."""
+        """The smallest p-value that the tests of the effects can give, compared with the level of significance."""
         units = self.count if self.unit == "queries" else len(self.collections)
         m = self.method
         family = Family(len(self.effects), 1, m.correct)

@@ -136,7 +136,7 @@ class Gate:
         """Number of queries that would decide an undecided gate with a probability of 80%, if the change
         stays as measured.
 
-        None for a decided gate, above ten million, if no number suffices, and for noisy systems.
+        None for a decided gate, an unknown deviation, noisy systems, if no number suffices, or above ten million.
         """
         # To pass if the mean dropped by no more than allowed; else to fail, which takes a p-value and a
         # mean beyond the drop.

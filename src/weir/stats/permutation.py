@@ -19,7 +19,7 @@ _ROUNDING = 1e-12
 def exact_p_values(rows: Float64) -> Float64:
     """Return each row's exact two-sided p-value of the randomisation test, over all sign patterns, float64[rows].
 
-    rows: float64[rows, differences], few and nonzero.
+    rows: float64[rows, differences] without zeros; memory grows with 2^(differences / 2).
     """
     sums = rows.sum(axis=1)
     # Flipping a set of differences gives as large a sum where the sum over the set is not above zero.
@@ -87,11 +87,13 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
     "permutation", drawn=True, smallest=_smallest, detection=Detection(exact_p_values, rejected_by_signs)
 )
 def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
-    """The paired randomisation test: how often is a mean difference as large when labels are swapped at random?
+    """Return two-sided p-values of the paired randomisation test of mean differences, float64[pairs].
 
-    values: float64[systems, queries].
+    Exact, from all sign patterns of the nonzero differences, if there are no more patterns than draws.
+
+    values: float64[systems, queries], without NaN.
     pairs: int64[pairs, 2], systems to compare.
-    Returns p-values, float64[pairs]; exact, from all sign patterns, if there are no more patterns than draws.
+    draws: number and seed of random sign patterns.
     """
     # Fisher 1935; Smucker, Allan and Carterette 2007.
     p = np.empty(len(pairs))

@@ -68,7 +68,7 @@ class QueryValues:
 
 @dataclass(frozen=True, repr=False)
 class QueryDifferences:
-    """The comparison of two runs on the queries for which both have a value."""
+    """The comparison, query by query, of a second run with a first, on the queries for which both have a value."""
 
     measure: str
     first: str
@@ -86,7 +86,7 @@ class QueryDifferences:
     unanswered: tuple[tuple[str, ...], tuple[str, ...]]
     """Unanswered queries of the first and of the second run."""
     left_out: int = 0
-    """Number of queries without a value on both sides."""
+    """Number of queries without a value in at least one run."""
     notes: tuple[Note, ...] = ()
     queries: tuple[QueryValues, ...] = ()
     """Every query with a value in both runs, in the order of the judgments."""

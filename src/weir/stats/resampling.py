@@ -85,8 +85,8 @@ def resampled_counts(
 ) -> Iterator[Float64]:
     """Yield how often each query occurs in samples drawn with replacement, in blocks float64[samples, queries].
 
-    Each block reuses the memory of the previous block, and the generator spawns, so that a second call
-    differs.
+    Each block reuses the memory of the previous block. A second call with the same generator gives other
+    samples.
     cells: approximate block size; the samples do not depend on it.
     """
     # Independent Poisson counts, given their sum, are a sample of that size drawn with replacement. With a mean
@@ -246,7 +246,9 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return the interval (low, high) of the mean of `values`, float64[n], ignoring NaN; NaN for fewer than `fewest`.
+    """Return the interval (low, high) of the mean of `values`, float64[n], ignoring NaN.
+
+    (NaN, NaN) for fewer than `fewest(level)` values or equal values, see `mean_bounds`.
 
     generator, level, resamples, unit: see `mean_bounds`.
     """

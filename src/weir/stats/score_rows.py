@@ -400,7 +400,8 @@ def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> 
 
 
 def cut_depth(retrieved: Int32) -> int | None:
-    """Return the length at which rankings look cut, as nearly all have it; None if they do not.
+    """Return the length at which rankings look cut, as nearly all have it; None if they do not, or
+    are fewer than CUT_QUERIES.
 
     retrieved: int32[queries], number of documents of each ranking.
     """

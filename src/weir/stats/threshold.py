@@ -37,7 +37,7 @@ CONFIDENCES: Registry[Confidence] = Registry("confidence")
 
 @dataclass(frozen=True)
 class Abstention:
-    """The means of a measure over answered queries as ever more of the least confident queries are left out."""
+    """The mean of a measure over the remaining queries at each rate of leaving out the least confident queries."""
 
     measure: str
     confidence: str
@@ -205,7 +205,7 @@ class ThresholdRules:
 
 @dataclass(frozen=True)
 class CutOff:
-    """The outcome if only queries of at least this confidence are answered."""
+    """The outcome of answering only queries of at least `score` in confidence."""
 
     score: float
     """Least confidence that is answered; infinite if nothing is."""

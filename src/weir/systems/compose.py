@@ -209,7 +209,8 @@ class FunctionSearcher:
 
 @dataclass(frozen=True)
 class FunctionReranker:
-    """A re-ranker that scores by a ScoreFunction or by `predict` of a PairPredictor."""
+    """A re-ranker that scores by a ScoreFunction or by `predict` of a PairPredictor; raises BadValue for a depth
+    below 1."""
 
     score: ScoreFunction | PairPredictor
     identity: Identity
@@ -332,7 +333,7 @@ class Pipeline:
 
 
 def system_text(system: object) -> str:
-    """Return str(system), which parses back to an equal system."""
+    """Return str(system), which `parse_system` reads as an equal system; used as __repr__, without a check."""
     return str(system)
 
 

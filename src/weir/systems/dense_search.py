@@ -58,7 +58,8 @@ VectorEncoder: TypeAlias = Encoder | Hosted | ObjectEncoder
 
 @dataclass(frozen=True)
 class DenseRetriever:
-    """Dense retrieval by an encoder; `dense` documents the settings."""
+    """Dense retrieval by an encoder; `dense` documents the settings. Raises BadValue for an unknown store or a
+    wrong view or separator."""
 
     encoder: VectorEncoder
     store: str = "fp32"

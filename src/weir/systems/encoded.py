@@ -188,7 +188,7 @@ def open_rows(
     codec: format of the rows, such as "fp32".
     needed: raise StoreError if the store no longer has the rows; False returns None.
 
-    Raises StoreError for a damaged index, BadValue for another corpus.
+    Raises StoreError for a missing or damaged index, BadValue for another corpus.
     """
     try:
         facts = open_folder(at, "index.json")

@@ -208,7 +208,8 @@ class Retriever(Protocol):
         """Index a corpus in memory, or atomically into the context's folder, and return the searcher."""
 
     def open(self, corpus: Corpus, context: Context) -> Searcher:
-        """Return the searcher of the index in the context's folder; raises StoreError for a damaged index."""
+        """Return the searcher of the index in the context's folder; raises StoreError for a missing or damaged
+        index."""
 
 
 class Shelf(Protocol):

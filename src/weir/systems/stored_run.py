@@ -88,7 +88,7 @@ class StoredRun:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> StoredRunSearcher:
         """Return the searcher of the file; with an empty collection (NO_DOCUMENTS) no document is unknown.
 
-        Raises FormatError for an invalid line, BadRanking for repeated and unknown documents.
+        Raises FormatError for a missing file and an invalid line, BadRanking for repeated and unknown documents.
         """
         self._content()
         with unquoted(Path(self.path), Path()):  # an experiment of somebody else's may name it

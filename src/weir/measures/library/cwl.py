@@ -69,7 +69,9 @@ def INST(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4)
 def NERR8(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
     """Nearly expected reciprocal rank: the mean gain of a reader who stops with a probability equal to the gain.
 
-    max_grade: highest grade of the scale.
+    The gain is grade / max_grade; k documents are seen at most.
+
+    max_grade: highest grade of the scale; a higher grade is refused.
 
     Equation 8 of the paper; nERR is another measure. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """
@@ -78,9 +80,9 @@ def NERR8(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
 
 @measure("NERR9", cutoff="required", within=SCALE)
 def NERR9(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
-    """NERR8 with the probability of going on at rank i multiplied by i / (i + 1).
+    """NERR8 of a reader whose probability of going on after rank i is multiplied by i / (i + 1).
 
-    max_grade: highest grade of the scale.
+    max_grade: highest grade of the scale; a higher grade is refused.
 
     Equation 9 of the paper. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """

@@ -132,7 +132,9 @@ def P_IA(j: Judged, *, k: int, rel: float = 1) -> Float64:
 
 @measure("AP_IA", of="intents")
 def AP_IA(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Average precision averaged over the intents of a query; its mean over queries is MAP-IA.
+    """Average precision, averaged over the query's intents that have a relevant document; 0 without one.
+
+    Its mean over queries is MAP-IA.
 
     Source: Agrawal et al. 2009; ndeval 4.5 (MAP-IA).
     """

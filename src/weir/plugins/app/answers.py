@@ -131,7 +131,8 @@ def columns_of(
 
 
 def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[str]:
-    """Return the documents of all columns in order, each once; with `unjudged` only those never judged."""
+    """Return the documents of all columns, column by column, each once; with `unjudged` only without a judgment or a
+    set-aside."""
     answers = [one for column in columns for one in column.answers]
     judged = {one.document for one in answers if unjudged and (one.judgment or one.aside)}
     return list(dict.fromkeys(one.document for one in answers if one.document not in judged))

@@ -135,7 +135,8 @@ class Results:
         return self.kept.value_of(("dataset", key), lambda: cell_collection(cell))
 
     def query_of_text(self, collection: str, text: str) -> str:
-        """Return the first query of a collection with this text, ignoring case and blanks; "" for none."""
+        """Return the first query of a collection with this text, ignoring case and blanks; "" for none,
+        and if the collection is not on this machine."""
         dataset = self.dataset(collection)
         if dataset is None or dataset.layout.queries is None:
             return ""

@@ -151,12 +151,12 @@ def named(part: str) -> str:
 
 
 def address(*names: str, **asked: object) -> str:
-    """Return the URL path of a page with its query string; empty parameters are left out."""
+    """Return the URL path of a page with its query string; None, "" and False are left out, lists repeat a name."""
     parameters = [
         (key, str(one))
         for key, value in asked.items()
         for one in (value if isinstance(value, (list, tuple)) else (value,))
-        if one not in (None, "", False)
+        if one is not None and one is not False and one != ""
     ]
     return "/" + "/".join(map(segment, names)) + (f"?{encoded(parameters)}" if parameters else "")
 

@@ -59,12 +59,12 @@ class Trial:
 
 
 def trial(visit: Visit) -> Trial:
-    """Return the rankings of up to four systems for the query in the URL; no service is asked."""
+    """Return the page of up to four systems' rankings for the query in the URL; no service is asked."""
     return _trial(visit, visit.one("query"), False)
 
 
 def ask(visit: Visit) -> Trial:
-    """Return the rankings of up to four systems for the query in a form; services are asked, too."""
+    """Return the page of up to four systems' rankings for the query in a form; paid services are searched, too."""
     return _trial(visit, visit.given.get("query", ""), True)
 
 

@@ -43,7 +43,7 @@ def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retrieve
 
 @dataclass(frozen=True, eq=False)
 class GivenCandidates:
-    """A first stage that returns a given run."""
+    """A first stage that returns the rankings of a run in place of a search; none for a query not in it."""
 
     candidates: Run
 
@@ -87,8 +87,8 @@ Terms: TypeAlias = tuple[Int64, Int32, Float32]
 
 
 def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) -> Run:
-    """Search exactly by vectors, in chunks of documents: return the k nearest documents of each query with a
-    text.
+    """Return the k documents of the highest inner product for each query, by exact search in chunks of
+    documents; none for a query of blanks.
 
     Raises BadValue for k below 1 and for values that are no vectors.
     """

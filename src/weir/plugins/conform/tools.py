@@ -147,7 +147,7 @@ def _reply(line: Mapping[str, Any]) -> VectorReply:
 def read_answers(path: Path) -> Answers:
     """Read answers from a file of JSON lines (docs/conformance.md).
 
-    Raises FormatError for other content, and without any answer.
+    Raises FormatError for other content, and without any answer, OSError if unreadable.
     """
     expected = 'a line {"id": ..., "measures": {...}}'
     head: dict[str, Any] = {"tool": path.stem}

@@ -96,7 +96,7 @@ class Faiss:
 
 @dataclass(frozen=True)
 class FaissIndex:
-    """A kind of index: its name, and the effort of a query, 0 for FAISS's default."""
+    """The FAISS name of an approximate index, and the effort of a query; raises BadValue."""
 
     name: str
     effort: int = 0

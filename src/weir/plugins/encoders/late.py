@@ -215,7 +215,10 @@ QUERY_GROWTH = 2
 
 @dataclass(frozen=True)
 class LateEncoder:
-    """An encoder of texts to token vectors, with the settings of `colbert`; None takes the model's own."""
+    """An encoder of texts to token vectors, with the settings of `colbert`; None takes the model's own.
+
+    Raises BadValue for an unsuitable model or setting.
+    """
 
     model: str = "colbert"
     max_length: int | None = None

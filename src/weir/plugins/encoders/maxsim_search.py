@@ -434,7 +434,8 @@ def write_clusters(
 
 
 def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | None, Compressed | None]:
-    """Return (centroids, lists or None, compressed vectors or None), memory-mapped; raises StoreError if damaged."""
+    """Return (centroids, lists or None, compressed vectors or None), memory-mapped; raises StoreError if missing or
+    damaged."""
 
     def mapped(name: str, dtype: DTypeLike, *shape: int) -> Any:  # noqa: ANN401 - the dtype is what was saved
         return read_array(folder / f"{name}.npy", dtype, shape)

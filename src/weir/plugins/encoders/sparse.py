@@ -174,7 +174,7 @@ class SparseCheckpoint:
 def read_layout(folder: Path, variant: str = "") -> SparseCheckpoint:
     """Return how a checkpoint encodes documents and queries.
 
-    Raises StoreError for damaged files, BadValue for another kind of checkpoint.
+    Raises StoreError for missing or damaged files, BadValue for another kind of checkpoint.
     """
     steps = read_modules(folder, KINDS)
     if not steps:
@@ -282,7 +282,10 @@ IMPACT_STEPS, IMPACT_RANGE = 256, 5.0
 
 @dataclass(frozen=True)
 class SparseEncoder:
-    """An encoder of texts to weighted terms, with the settings of `splade`; None takes the model's own."""
+    """An encoder of texts to weighted terms, with the settings of `splade`; None takes the model's own.
+
+    Raises BadValue for an unsuitable model or setting.
+    """
 
     family: str
     """"splade", "sparta", "unicoil" or "deepct"."""
@@ -518,7 +521,7 @@ class SparseRecipe:
 
 @dataclass(frozen=True, eq=False)
 class LoadedSparse:
-    """A learned sparse encoder loaded on a device."""
+    """A learned sparse encoder loaded on a device, which weights the terms of texts (`encode`, `stream`)."""
 
     recipe: SparseRecipe
     place: ComputePlace

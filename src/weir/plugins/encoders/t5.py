@@ -260,7 +260,8 @@ WINDOW_TEXTS = {"cpu": 16, "cuda": 256}
 class QuestionWriter:
     """Settings of a T5 that writes questions on texts, drawn at random by the text alone.
 
-    On a CPU equal texts get equal questions; on a GPU rounding may change a draw.
+    On a CPU equal texts get equal questions; on a GPU rounding may change a draw. Raises BadValue for an unsuitable
+    model or setting.
     """
 
     model: str = "doc2query"

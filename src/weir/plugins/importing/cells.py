@@ -276,7 +276,7 @@ def is_identifier(text: str) -> bool:
 
 
 def number(value: object) -> float | None:
-    """Return a value or text as a finite float; None if it is none."""
+    """Return a value or text as a finite float; None for other values, NaN and infinity."""
     if isinstance(value, str):
         parsed = parse_slowly(value.strip().encode("utf-8", "surrogatepass"))
     elif isinstance(value, (bool, int, float)):
@@ -303,7 +303,7 @@ def grade_value(value: object, words: Mapping[str, float] = BINARY_WORDS) -> obj
 
 
 def grade_word(value: object) -> str:
-    """Return a value's words in lower case, separated by single blanks instead of hyphens and underscores."""
+    """Return a value as text, case-folded, with one blank for each run of blanks, hyphens and underscores."""
     return " ".join(plain_text(value).casefold().replace("_", " ").replace("-", " ").split())
 
 

@@ -96,12 +96,12 @@ def parse_columns(text: str) -> dict[str, str]:
     """Return {role: column} from text such as `query=q,doc=url,grade=3`; a column is a name, or a number from
     1.
 
-    Raises BadValue for another form and a repeated role.
+    Raises BadValue for another form, an empty role or column, and a repeated role; roles are not looked up.
     """
     roles: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
-        role, equals, column = (piece.strip() for piece in part.partition("="))
-        if not equals or not column:
+        role, _, column = (piece.strip() for piece in part.partition("="))
+        if not role or not column:
             raise BadValue(
                 f"`columns`: found '{part}'; expected role=column, as in query=q,doc=url,grade=ctr"
             )
@@ -913,7 +913,8 @@ _BLOCK_BYTES = 1 << 21
 
 
 def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | None:
-    """Return an iterator over batches of a large file's rows; None for a small file or one without rows.
+    """Return an iterator over batches of a large file's rows; None for a small file, and for a large one that is
+    neither an Arrow table nor JSON lines.
 
     Raises FormatError, also while batches are read.
     """

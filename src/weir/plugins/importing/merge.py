@@ -184,8 +184,8 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return self._database.execute("select 1 from documents limit 1").fetchone() is not None
 
     def add(self, name: str, document: Document) -> Literal["new", "same", "other"]:
-        """Add a document and return "new"; if its identifier exists, only return "same" or "other" for the
-        text."""
+        """Add a document and return "new"; if `name` exists, add nothing and return "same" for an equal text,
+        "other" for a different one."""
         text = _bytes(document.key.text)
         metadata = json.dumps(document.metadata, default=str).encode() if document.metadata else b""
         row = (_bytes(name), _bytes(document.title), text, metadata, hash(document.key.text))
@@ -272,11 +272,12 @@ def _text(data: bytes) -> str:
 
 
 class Identifiers:
-    """Identifiers of queries or documents; a text without identifier gets that of an equal text, or a new
-    one.
+    """Identifiers of queries or documents; a text without identifier gets that of an equal text, or a hash.
 
-    keys: (key, place for messages) of each query or document of all files.
-    spill: documents kept on disk; None for queries.
+    keys: (key, file and row for messages) of each query or document of all files.
+    spill: documents stored on disk, which also have identifiers; None for queries.
+
+    Raises BadValue for a query identifier with two texts.
     """
 
     def __init__(

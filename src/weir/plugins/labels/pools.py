@@ -305,7 +305,7 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
 
 
 def about_sheet(path: Path) -> dict[str, Any]:
-    """Return the description beside a sheet, {} if there is none.
+    """Return the description beside a sheet, {} if it is missing or invalid.
 
     Entries: `subject` (the collection), `names` (of systems), and the arguments `targets` and `collections`
     of `weir labels pool`.
@@ -334,7 +334,7 @@ def subject_of_pool(sheet: Path) -> Subject:
 def read_sheet(path: Path) -> tuple[Qrels, int]:
     """Return (judgments of a filled sheet or of any file of judgments, number of lines without a grade).
 
-    Raises FormatError for an invalid grade, a pair judged twice, and if nothing is judged.
+    Raises FormatError for a missing file, an invalid grade, a pair judged twice, and if nothing is judged.
     """
     if not begins_as_sheet(path):
         return read_qrels(path), 0

@@ -48,7 +48,10 @@ class SampledMean:
     """Interval to use instead of Student's t."""
 
     def estimate(self) -> Estimate:
-        """Return the mean with its 95% interval; NaN bounds if all values are equal."""
+        """Return the mean with its 95% interval: `ends`, else by Student's t or the normal distribution.
+
+        Without `ends`, bounds are NaN for a standard error of 0.
+        """
         if self.ends is not None:
             return Estimate(self.value, *self.ends, self.weight)
         if not self.error:

@@ -71,6 +71,7 @@ class ChatProvider:
     shape: str
     base: str
     key: str
+    """Environment variable with the key; "" for none."""
     log_probabilities: int
     json: bool
     schema: bool
@@ -439,7 +440,7 @@ class ChatModel:
 
     @property
     def provider(self) -> ChatProvider:
-        """The provider before ":" in the model's name; raises UnknownName."""
+        """The provider that the model's name has before ":", or "server" for an address; raises UnknownName."""
         name = "server" if "://" in self.model else self.model.partition(":")[0]
         providers = _chat_providers()
         if name not in providers:

@@ -84,8 +84,10 @@ def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> li
 
 @dataclass(frozen=True)
 class Ordering:
-    """Settings of the order in which a method shows candidates: windows, sort, initial order; None is the
-    default."""
+    """Settings of the order in which a method shows candidates; None stands for the method's default.
+
+    Raises BadValue for a value out of range or not in SORTS or ORDERS.
+    """
 
     window: int | None = None
     """Documents in a prompt."""
@@ -236,7 +238,8 @@ class RerankTask:
         return METHODS[self.scorer.reranker.method].score(self)
 
     def passages(self, rows: Sequence[int]) -> tuple[str, ...]:
-        """Return the texts of candidates, cut to max_length and fenced."""
+        """Return the texts of candidates by row, cut to max_length estimated tokens and escaped for the prompt
+        (`fenced`)."""
         texts = self.scorer.corpus.view_of(VIEW, self.candidates.doc[list(rows)]).tolist() if rows else ()
         return tuple(fenced(shortened(text, self.settings.max_length)) for text in texts)
 
@@ -348,8 +351,8 @@ def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
 
 
 def most_groups(sort: str, count: int, width: int, top: int) -> int:
-    """Return an upper bound of the groups that `sorting` yields with these arguments; for "all" the number of
-    pairs."""
+    """Return an upper bound of the number of groups that `sorting` yields for the same arguments; for "all"
+    the number of unordered pairs."""
     top = min(top, count)
     if sort == "all":
         return count * (count - 1) // 2
@@ -766,7 +769,10 @@ CONCURRENCY = 8
 
 @dataclass(frozen=True)
 class LLMReranker:
-    """The re-ranker `llm(...)`: a language model re-orders the first `depth` documents of each ranking."""
+    """The re-ranker `llm(...)`: a language model re-orders the first `depth` documents of each ranking.
+
+    Raises BadValue for a value out of range, or a setting that the method does not take.
+    """
 
     method: str
     chat: ChatModel

@@ -345,7 +345,8 @@ def expected_score(reply: ChatReply, written: str, highest: int = HIGHEST_SCORE)
     """Return the probability-weighted mean of the scores from 0 to `highest` that the model might have
     written.
 
-    None without log-probabilities, if the scores' total probability is below 0.5, or for scales above 10.
+    None if no token with log-probabilities has the score, if it spans several tokens other than 10, if the scores'
+    total probability is below MIN_KNOWN_PROBABILITY, or for scales above 10.
 
     written: the score in the answer.
     """
@@ -384,7 +385,8 @@ def choice_chances(reply: ChatReply, choice: int, count: int) -> list[float] | N
     """Return the probability of each number from 1 to `count` at the token of the model's choice; the sum is
     1.
 
-    None without log-probabilities, if their total probability is below 0.5, or for more than 9 numbers.
+    None without log-probabilities of that token, if the numbers' total is below MIN_KNOWN_PROBABILITY, or for more
+    than MAX_DIGIT numbers.
     """
     at = _place(reply, str(choice))
     if at is None or count > MAX_DIGIT:

@@ -126,7 +126,7 @@ def decision_of(
     margin: float = 0.0,
 ) -> Decision | None:
     """Return the decision which of a subject's systems is best by the labels so far; None while no query
-    counts.
+    with a value counts.
 
     new: labels so far, besides the subject's judgments.
     open_queries: queries that still have something to judge.

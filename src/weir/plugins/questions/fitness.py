@@ -297,7 +297,7 @@ def fitness(
     collection: Places = None,
     progress: Watch | None = None,
 ) -> ResultSet[Fitness]:
-    """Return whether queries and judgments can show a change of systems, and why not (`weir audit --fit`).
+    """Return a verdict on each collection, with reasons: can it show a change of systems (`weir audit --fit`)?
 
     targets: a collection, a results folder, or judgments and run files.
     change: difference of means to be shown.
@@ -349,7 +349,7 @@ def fitness(
 
 
 def fitness_of(subject: Subject, measures: Iterable[str], change: float = CHANGE) -> Fitness:
-    """Return whether the subject's queries and judgments can show a change, by its rankings.
+    """Return a verdict, with reasons: can the subject's queries and judgments show a change, by its rankings?
 
     subject: a collection with judgments, and two rankings or the documents to run LEXICAL_SYSTEMS on.
 

@@ -54,7 +54,11 @@ class StageRanking:
 @named_arguments
 @dataclass(frozen=True)
 class FunnelRules:
-    """Settings of a funnel; raises BadValue for numbers below 1 and measures whose higher values are not better."""
+    """Settings of a funnel.
+
+    Raises BadValue for numbers below 1, a grade not above 0, and a measure of intents or whose higher values are
+    not better.
+    """
 
     k: int = 10
     """Number of documents of a final answer."""

@@ -65,6 +65,7 @@ from weir.experiment.efficiency import (
     efficiency_tables,
     extrapolation,
     timed_queries,
+    unkept_indexes,
 )
 from weir.experiment.experiment import DEPTH
 from weir.experiment.results import (
@@ -92,9 +93,17 @@ from weir.plugins.report.paper import (
 from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, RUN_BYTES, Study
 from weir.registry import Registry
 from weir.services.answers import SCORED_KINDS
-from weir.stats.compare import Comparison, Pair, compare_tables, disagrees, rank_text
+from weir.stats.compare import (
+    Comparison,
+    Pair,
+    answers_said,
+    compare_tables,
+    disagrees,
+    many_unanswered,
+    rank_text,
+)
 from weir.stats.permutation import enumerated
-from weir.stats.score_rows import MANY_UNANSWERED, answered_rate, unanswered_outcome
+from weir.stats.score_rows import answered_rate, unanswered_outcome
 from weir.stats.significance import TESTS
 from weir.systems.expression import expression_tree
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
@@ -281,8 +290,8 @@ MOST_PARTLY = 3
 def _answers(study: Study, rows: Iterable[Row]) -> str:
     worst = sorted(rows, key=lambda row: row.answered / row.queries)
     said = [
-        f"{study.short_name(row.system)} answered {row.answered:,} of {counted(row.queries, 'query', 'queries')}"
-        f"{f' of {row.dataset}' * (len(study.datasets) > 1)}"
+        answers_said(study.short_name(row.system), row.answered, row.queries)
+        + f" of {row.dataset}" * (len(study.datasets) > 1)
         for row in worst[:MOST_PARTLY]
     ]
     more = len(worst) - MOST_PARTLY
@@ -473,10 +482,12 @@ def _unanswered_clause(
     partly = dict[tuple[str, str], Row]()
     for dataset, pair, turn in product(datasets, pairs, (1, -1)):
         row, other = (study.mean_of.get((dataset, system, measure)) for system in pair[::turn])
-        if row is not None and other is not None and row.answered < row.queries:
-            share = 1 - row.answered / row.queries
-            if share >= min(MANY_UNANSWERED, abs(row.mean - other.mean)):
-                partly[row.dataset, row.system] = row
+        if (
+            row is not None
+            and other is not None
+            and many_unanswered(row.answered, row.queries, row.mean - other.mean)
+        ):
+            partly[row.dataset, row.system] = row
     if not partly:
         return ""
     outcome = unanswered_outcome(row.conventions for row in partly.values())
@@ -817,7 +828,8 @@ def uneven_depths(
 
 
 def collections(study: Study) -> Section | None:
-    """Return the section of verdicts and means on datasets x systems; None for a single dataset."""
+    """Return the section of verdicts and means on datasets x systems; None for a single dataset or no
+    rows."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
@@ -972,7 +984,7 @@ def _cost_marks(shown: Sequence[Efficiency]) -> list[str]:
         * any(one.index_marks or one.search_marks for one in shown),
         *(
             f"{one[0].upper()}{one[1:]}."
-            for one in [extrapolation(shown), timed_queries(shown), PROCESS]
+            for one in [extrapolation(shown), timed_queries(shown), PROCESS, *unkept_indexes(shown)]
             if one
         ),
     ]
@@ -1259,7 +1271,7 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
     """Return charts of quartiles of document lengths (words) in each system's first ten, on the largest
     collection.
 
-    () without texts, for run files above RUN_BYTES, or with fewer than two rows to show.
+    () without texts, for run files above RUN_BYTES, for fewer than two rows, or a quartile below one word.
     """
     names = _with_documents(study)
     if not names:
@@ -1299,8 +1311,8 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
 
 
 def slices(study: Study) -> Section | None:
-    """Return the section of means on groups of the largest collection's queries; None without a group of 25
-    queries."""
+    """Return the section of means on groups of the largest collection's queries; None without a
+    collection of 50 queries here, or a group of 25."""
     large = [n for n in study.datasets if n in study.collections and study.query_count(n) >= 2 * FEW_QUERIES]
     if not large:
         return None
@@ -1773,7 +1785,7 @@ def _parsed(study: Study) -> Question | None:
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Return the reviewer's question whether language models' answers could be read.
+    """Return a reviewer's question with its answer: could language models' answers be read?
 
     uses: at least one, each with answers.
     """

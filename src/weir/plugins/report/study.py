@@ -208,7 +208,7 @@ class Study:
         return {(row.dataset, row.system, row.measure): row for row in self.rows}
 
     def short_name(self, system: str) -> str:
-        """Return a system's short name in the report."""
+        """Return a system's short name in the report, by its full name."""
         return self.numbers.label(system)
 
     def on(self, measure: str) -> list[Comparison]:

@@ -80,7 +80,10 @@ SPACES = {"inner": "innerproduct", "cosine": "cosinesimil", "l2": "l2"}
 
 @dataclass(frozen=True)
 class ElasticSettings:
-    """Settings of a server and of Weir's index there: address, key, fields, query, vectors, limits."""
+    """Settings of an Elasticsearch or OpenSearch server, and of Weir's index and searches there.
+
+    Raises BadValue for a value out of range.
+    """
 
     url: str
     plain_http: bool = False

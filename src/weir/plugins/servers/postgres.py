@@ -77,7 +77,10 @@ DISTANCES = {"inner": "<#>", "cosine": "<=>", "l2": "<->"}
 
 @dataclass(frozen=True)
 class TextSearch:
-    """Settings of PostgreSQL's full-text search: configuration, query parser, rank function, indexed fields."""
+    """Settings of PostgreSQL's full-text search: configuration, query parser, rank function, indexed fields.
+
+    Raises BadValue for a value out of range.
+    """
 
     config: str = "english"
     """PostgreSQL's text search configuration."""
@@ -104,7 +107,10 @@ class TextSearch:
 
 @dataclass(frozen=True)
 class UserTable:
-    """An existing table, which Weir only reads."""
+    """Names of an existing table of a PostgreSQL server, which Weir only reads, and of its columns.
+
+    Raises BadValue for wrong names, or neither texts nor vectors to search.
+    """
 
     name: str
     """With its schema, such as shop.products."""
@@ -135,7 +141,10 @@ class UserTable:
 
 @dataclass(frozen=True)
 class PostgresSettings:
-    """The address of a PostgreSQL server, and how Weir searches it."""
+    """The address of a PostgreSQL server, and how Weir searches it.
+
+    Raises BadValue for a value out of range, and a password in the address.
+    """
 
     dsn: str = field(repr=False)
     """The address as libpq takes it, without a password, or ${NAME} of an environment variable that holds it."""

@@ -77,6 +77,7 @@ class RerankService:
     base: str
     path: str
     key: str
+    """Environment variable with the key; "" for none."""
     documents: int
     tokens: int
     texts: str
@@ -196,7 +197,10 @@ CONCURRENCY = 4
 
 @dataclass(frozen=True)
 class ServiceReranker:
-    """A re-ranker that scores the first `depth` documents of each ranking by a service."""
+    """A re-ranker that scores the first `depth` documents of each ranking by a service.
+
+    Raises BadValue for a value out of range.
+    """
 
     model: str
     """service:model, such as cohere:rerank-v3.5, or service:address of a server with one model, such as

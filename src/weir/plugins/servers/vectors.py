@@ -25,7 +25,7 @@ MOST_CANDIDATES = 1000
 
 @dataclass(frozen=True)
 class VectorSearch:
-    """Settings by which a server indexes and compares document vectors."""
+    """Settings by which a server indexes and compares document vectors; raises BadValue out of range."""
 
     index: str = "exact"
     """exact or hnsw."""

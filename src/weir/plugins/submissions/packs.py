@@ -233,7 +233,8 @@ def verify_pack(
         results on other collections are not checked.
     progress: called with (folder, number checked, total).
 
-    A mismatch is among the problems, not raised. Raises FormatError for a file that is no pack or is unsafe.
+    A mismatch is among the problems, not raised. Raises FormatError for a missing file, and one that is no pack or is
+    unsafe.
     """
     with temporary_folder("pack") as temporary:
         root = unpacked(path_of(path), temporary)
@@ -262,7 +263,7 @@ def verify_pack(
 def unpacked(path: Path, temporary: Path) -> Path:
     """Unpack a pack below `temporary`, and return the folder with its manifest.
 
-    Raises FormatError for a file that is no pack or is unsafe.
+    Raises FormatError for a missing file, and one that is no pack or is unsafe.
     """
     if not path.is_file():
         raise FormatError(path, "no plain file" if path.exists() else "no such file", _EXPECTED)

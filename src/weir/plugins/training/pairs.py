@@ -83,7 +83,7 @@ class PairSource(Protocol):
     """A source of training pairs (query, relevant text) from a collection."""
 
     def describe(self) -> dict[str, object]:
-        """Return everything besides the collection that decides the pairs."""
+        """Return {name: value} of the settings that determine the pairs, besides collection and seed."""
 
     def pairs(self, dataset: Dataset, seed: int, progress: Watch) -> TrainingPairs:
         """Return (query, relevant text) pairs of a collection, without negatives."""
@@ -155,7 +155,7 @@ class Crops:
 @named_arguments
 @dataclass(frozen=True)
 class GivenPairs:
-    """Pairs that people judged, or that a file has. Raises FormatError for a malformed file, and the errors
+    """Pairs that people judged, or that a file has. Raises FormatError for a missing or malformed file, and the errors
     of `weir.load`."""
 
     split: str = "train"

@@ -527,7 +527,7 @@ def combmin(candidates: Candidates) -> Float64:
 
 @fusion("combmax", scored=True)
 def combmax(candidates: Candidates) -> Float64:
-    """Take the highest score among the runs that return the document.
+    """Return each document's highest score among the runs that return it, float64[documents].
 
     Source: Fox and Shaw 1994.
     """

@@ -511,6 +511,8 @@ def add_analyzer(name: str, function: Callable[[str], list[str]], version: str) 
     """Register a function as an analyzer for bm25(analyzer=NAME) and return it; raises BadValue for a name
     that Weir uses, or no name or version.
 
+    A second function of the same name replaces the first, in this process only.
+
     function: returns the terms of a text in order, none empty or with a line end.
     version: identifies the function for stored results; change it whenever terms change.
     """

@@ -283,8 +283,10 @@ def save_index_of(
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
-    """Return (memory-mapped indexes, facts) that `save_index` wrote, verified; raises StoreError for
-    damage."""
+    """Return (memory-mapped index of each field, metadata) as `save_index` wrote them.
+
+    Raises StoreError if missing, damaged or of another format.
+    """
     try:
         facts = open_folder(at, RECORD)
         if facts.get("format") != FORMAT:

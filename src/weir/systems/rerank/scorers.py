@@ -97,7 +97,7 @@ class PairCheckpoint(Protocol):
 
 @dataclass(frozen=True)
 class PairReranker:
-    """Re-ranks the first `depth` documents by a model of pairs."""
+    """Re-ranks the first `depth` documents by a model of pairs; raises BadValue for a depth below 1."""
 
     name: str
     """Registered name of the re-ranker."""

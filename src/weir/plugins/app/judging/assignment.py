@@ -27,7 +27,10 @@ LAST_ANSWERS = 50
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a pool's judging: grades, judges of a pair, repeats, hidden suggestions."""
+    """Settings of a pool's judging: grades, judges of a pair, repeats, hidden suggestions.
+
+    Raises BadValue for a value out of range.
+    """
 
     grades: tuple[int, ...] = (0, 1, 2, 3)
     each: int = 1
@@ -253,9 +256,10 @@ def turns_of_query(table: Table, judge: str, query: str) -> list[Turn]:
 
 
 def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
-    """Return (pair, judgments) of each undecided pair without a majority for one grade, in order.
+    """Return (pair, judgments) of each undecided pair of the tasks in which no grade has a majority.
 
-    Grades closer than the plan's `apart` are no disagreement.
+    Pairs are in the order of their numbers, judgments as given. Grades closer than the plan's `apart` are no
+    disagreement.
     """
     decided = {(event.query, event.document) for event in table.standing.current("decide") if event.answers}
     found = []

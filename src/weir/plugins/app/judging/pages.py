@@ -480,7 +480,7 @@ class SupervisorPage:
 
 @dataclass(frozen=True)
 class TakenRow:
-    """A group of labels that were taken back together."""
+    """A group of labels that were withdrawn together, as the page lists it."""
 
     number: int
     labels: int

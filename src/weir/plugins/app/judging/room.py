@@ -272,7 +272,8 @@ class Room:
         return self.tasks.suggestions.get(turn.pair.pair) if shown else None
 
     def answer(self, judge: str, pair: JudgingPair, answer: Answer, deciding: bool = False) -> Event:
-        """Store a judge's answer to a pair, and return its event.
+        """Append a judge's answer to a pair to the journal, and return its event; an accepted answer gets the
+        suggested grade.
 
         deciding: the answer decides a disagreement.
 

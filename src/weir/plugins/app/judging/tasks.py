@@ -122,7 +122,7 @@ class Tasks:
         return {query: text for query, text in self.queries.items() if query not in self.removed}
 
     def query_text(self, query: str) -> str:
-        """Return the text of a query; its identifier if there is no text."""
+        """Return the text of a query; its identifier if unknown or without text."""
         return self.queries.get(query) or query
 
     def has_changed(self, label: Event) -> bool:
@@ -150,7 +150,7 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
     collection: source of texts with line breaks; None takes the sheet's.
     suggestions: a model's labels to suggest.
 
-    Raises FormatError for a malformed sheet, BadValue without such pairs or for a repeated pair.
+    Raises FormatError for a missing or malformed sheet, BadValue without such pairs or for a repeated pair.
     """
     sheet = folder / SHEET if folder.is_dir() else folder
     lines = list(open_sheet(sheet))

@@ -218,9 +218,10 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _identifiers_within(contents: Contents, own: str) -> tuple[str, list[str], list[Any]]:
-    """Return (column, columns whose values repeat, values) of identifiers within each row's `metadata`.
+    """Return (name, rejected names, values) of the identifier that each row's `metadata` has as an entry.
 
-    (`own`, [], None for each row) if there are none, or one occurs twice.
+    Rejected are entries whose values repeat. (`own`, [], None for each row) without identifiers, or if two rows
+    have the same.
     """
     inner = [
         one if isinstance(one := dict.get(row.fields, "metadata"), Cells) else Cells()

@@ -589,7 +589,10 @@ def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 @reader("list-run", "rankings as lists by query")
 def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the rankings of {query: [document, ...]}, in the order of each list."""
+    """Yield each document that has a text, and then the ranking of each query of {query: [document, ...]}.
+
+    Documents rank in the order of the list.
+    """
     for query, row in _lists(contents).items():
         for one in row:
             yield from one.document(f"query {query}")
