@@ -285,7 +285,11 @@ def _systems(systems: Any) -> tuple[Any, ...]:  # noqa: ANN401  one system or se
 
 
 def _in_memory(collection: object) -> bool:
-    return isinstance(collection, tuple) and len(collection) == 3 and isinstance(collection[0], Mapping)
+    return (
+        isinstance(collection, tuple)
+        and len(collection) == 3
+        and not isinstance(collection[0], (str, tuple, Path, Dataset, Retriever))
+    )
 
 
 def _refuse_incomplete(collection: object) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from weir.core.rounding import counted, one_or_more, part_of, percent
 from weir.core.run import Run
 from weir.core.scores import Note
+from weir.core.strings import Strings
 from weir.datasets.card import lists_shown, metadata_card, queries_shown, without_judgment
 from weir.datasets.load import SELF_MATCHES, Dataset, self_matches
 from weir.datasets.scoring_rules import ScoringRules
@@ -20,6 +21,8 @@ from weir.stats.score_rows import grade_notes
 if TYPE_CHECKING:
     from weir.experiment.results import ResultCell
 
+_BLANK = 16
+"""Most bytes of a text that may be blanks alone."""
 _COMPLETE = ("R", "R_cap", "Success")
 """Measures that are 1 for a ranking of all documents."""
 
@@ -38,6 +41,7 @@ def dataset_notes(
         notes += [
             *_split_notes(one),
             *_unasked_notes(one),
+            *_empty_notes(one),
             *judgment_notes(one, measures),
             *ScoringRules(dataset=one).dangling_notes(one.qrels),
             *restriction_notes(one),
@@ -240,6 +244,23 @@ def _unasked_notes(dataset: Dataset) -> list[Note]:
             "asked; weir labels pool then writes what to judge",
         )
     ]
+
+
+def _empty_notes(dataset: Dataset) -> list[Note]:
+    layout, said = dataset.layout, []
+    if layout.documents is not None:
+        corpus = dataset.corpus
+        lengths = corpus.text.lengths() + (0 if corpus.title is None else corpus.title.lengths())
+        empty = _blank(corpus.view_of("title text", np.flatnonzero(lengths <= _BLANK)))
+        said += [part_of(empty, len(corpus), "documents", "has", "have")] * (empty > 0)
+    if layout.queries is not None:
+        empty = _blank(dataset.queries.text)
+        said += [part_of(empty, len(dataset.queries), "queries", "has", "have")] * (empty > 0)
+    return [Note(f"{dataset.name}: {one} no text") for one in said]
+
+
+def _blank(texts: Strings) -> int:
+    return sum(not text.strip() for text in texts.tolist())
 
 
 def judgment_notes(dataset: Dataset, measures: Iterable[str]) -> list[Note]:

@@ -19,7 +19,10 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Note
 from weir.datasets.names import names_collection, refuse_misspelt
+from weir.errors import BadValue
 from weir.files.paths import path_of
+from weir.files.records import read_judgments
+from weir.files.runs import read_run
 from weir.measures.evaluate import DEFAULT, Conventions, join_run, permitted, ranked_by
 
 if TYPE_CHECKING:
@@ -130,9 +133,31 @@ class ScoringRules:
 
         Raises FormatError for a malformed file.
         """
-        judged = join_run(run, qrels, conventions, self.queries)
+        try:
+            judged = join_run(run, qrels, conventions, self.queries)
+        except BadValue as error:
+            raise BadValue(f"{error}{self.split_answered(run, qrels)}") from None
         meant = self.dataset is not None and self.dataset.layout.self_match == "keep"
         return replace(judged, own_first=0, own_near=0) if meant else judged
+
+    def split_answered(self, run: Path, qrels: Qrels | IntentQrels) -> str:
+        """Return a clause on the collection's split that a run answers, if it answers no query of these
+        judgments; else ""."""
+        dataset = self.dataset
+        if dataset is None:
+            return ""
+        queries = read_run(run).queries.strings
+        judged = qrels.numbered if isinstance(qrels, IntentQrels) else qrels
+        if (judged.queries.codes(queries) >= 0).any():
+            return ""
+        answered = {
+            split: int((read_judgments(dataset.layout.need_qrels(split)).queries.codes(queries) >= 0).sum())
+            for split in dataset.splits
+        }
+        best = max(answered, key=lambda split: answered[split], default="")
+        if not answered.get(best):
+            return ""
+        return f"; {answered[best]:,} of them are judged in the split {best}: {dataset.name}:{best}"
 
 
 def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Collection]:

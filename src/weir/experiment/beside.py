@@ -12,7 +12,7 @@ from weir.core.scores import Row
 from weir.core.tables import Cell, Table, table_of
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
-from weir.experiment.mteb_files import mteb_scores
+from weir.experiment.mteb_files import MTEB_MEASURES, mteb_scores
 from weir.experiment.published import (
     PublishedNames,
     claimant,
@@ -69,6 +69,10 @@ def beside(
     text = str(name)
     is_path = isinstance(name, Path) or (("/" in text or text.endswith(".json")) and Path(text).exists())
     given = mteb_scores(Path(name)) if is_path else ()
+    if is_path and not given:
+        raise BadValue(
+            f"{text}: found no mean of {', '.join(f'{one}@k' for one in MTEB_MEASURES)}; nothing to lay beside"
+        )
     words, every = words_of(text), given or published()
     models = {one.model for one in every if given or (words and words <= words_of(one.model))}
     if not models:

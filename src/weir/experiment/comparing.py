@@ -306,8 +306,7 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
     unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
     for one in tables if len(shared) > 1 else ():
-        rows = [one.systems.index(s) for s in shared]
-        part = replace(one, systems=tuple(shared), values=one.values[rows])
+        part = one.ordered([one.systems.index(s) for s in shared])
         units.setdefault(unit_of[one.dataset], []).append(part)
     return units
 

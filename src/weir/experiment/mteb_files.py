@@ -66,10 +66,10 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
         raise FormatError(file, "no scores by split", "a result of MTEB, as mteb.evaluate writes it")
     task = str(value.get("task_name") or value.get(_OLD_TASK) or file.stem)
     collections = {facts["task"]: name for name, facts in toml_facts("benchmark_tasks.toml").items()}
-    model, declared = _model_of(file)
+    model, named_by = _model_of(file, task)
     about = (
         f"mteb {value.get('mteb_version') or 'of an unknown version'}"
-        + "; no model_meta.json: the model is the folder's name" * (not declared)
+        + f"; no model_meta.json: the model is the {named_by}'s name" * (named_by != _META)
     )
     for split, subsets in _splits(value).items():
         if not isinstance(subsets, list) or not all(isinstance(scores, dict) for scores in subsets):
@@ -87,10 +87,15 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
                     yield PublishedScore(model, "", of, split, measure, repr(mean), str(file), about)
 
 
-def _model_of(file: Path) -> tuple[str, bool]:
+def _model_of(file: Path, task: str) -> tuple[str, str]:
+    # The model, and what names it.
     meta = file.parent / _META
     value = read_json(meta, "a model of MTEB") if meta.is_file() else {}
-    name = value.get("name") if isinstance(value, dict) else None
+    if isinstance(value, dict) and value.get("name"):
+        return str(value["name"]), _META
     folders = [folder.name for folder in file.resolve().parents]
-    called = next((folder for folder in folders[:2] if "__" in folder), folders[0])
-    return str(name or called.replace("__", "/")), bool(name)
+    called = next((folder for folder in folders[:2] if "__" in folder), "")
+    own = file.name.partition(f".{task}.")[0]
+    if not called and own != file.name:
+        return own.replace("__", "/"), "file"
+    return (called or folders[0]).replace("__", "/"), "folder"

@@ -16,7 +16,7 @@ from weir.core.frames import json_value
 from weir.core.origin import apart
 from weir.core.query_metadata import QueryGroups
 from weir.core.results import member_html, member_text
-from weir.core.rounding import change, count, effect, percent, probability, score
+from weir.core.rounding import change, count, counted, effect, percent, probability, score
 from weir.core.scores import JudgedScores, Note, Scores, averaged
 from weir.core.short_names import short_names
 from weir.core.strings import Float64, Ids, Int64
@@ -47,6 +47,7 @@ from weir.stats.resampling import (
     two_level_means,
 )
 from weir.stats.run_noise import RunNoise, noise_notes, noise_of
+from weir.stats.score_rows import MANY_UNANSWERED
 from weir.stats.significance import (
     CORRECTIONS,
     TEST,
@@ -238,6 +239,8 @@ class ScoreTable:
     """Name of the query group; "" for all queries."""
     unit_of: str = ""
     """Collection of which the dataset is a split, its name in a mean over datasets."""
+    answered: NDArray[np.bool_] | None = None
+    """bool[systems, columns]: whether a system answered a query; None if columns are datasets."""
 
     @property
     def comparable(self) -> bool:
@@ -249,7 +252,8 @@ class ScoreTable:
         if self.queries is None:
             raise BadValue(f"{self.dataset}: a comparison across datasets has no queries to take")
         queries = self.queries.take(columns)
-        return replace(self, values=self.values[:, columns], left_out=0, queries=queries)
+        answered = None if self.answered is None else self.answered[:, columns]
+        return replace(self, values=self.values[:, columns], left_out=0, queries=queries, answered=answered)
 
     def ordered(self, systems: Sequence[int]) -> ScoreTable:
         """Return the table with its systems in this order of positions."""
@@ -260,6 +264,7 @@ class ScoreTable:
             values=self.values[rows],
             parts=tuple(tuple(values[rows] for values in dataset) for dataset in self.parts),
             strata=tuple(values[rows] for values in self.strata),
+            answered=None if self.answered is None else self.answered[rows],
         )
 
     @property
@@ -298,6 +303,8 @@ class Standing:
     letters: str
     """Two systems share a letter exactly if neither is better. "" with a baseline, or if no difference could
     be found."""
+    answered: int | None = None
+    """Number of compared queries with an answer; None if datasets are compared."""
 
 
 @dataclass(frozen=True)
@@ -446,12 +453,16 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
     first, *others = scores.values()
     order = first.id_order()
     names = first.queries.strings.take(order)
-    rows, common, shared = [], np.ones(len(order), np.bool_), np.ones(len(order), np.bool_)
+    rows, answered = [], []
+    common, shared = np.ones(len(order), np.bool_), np.ones(len(order), np.bool_)
     for one in (first, *others):
         codes = one.queries.codes(names)
         has = codes >= 0
         row = np.full(len(order), np.nan)
         row[has] = one.of(measure)[codes[has]]
+        answers = np.zeros(len(order), np.bool_)
+        answers[has] = one.answered[codes[has]]
+        answered.append(answers)
         common &= has
         shared &= ~np.isnan(row)
         rows.append(row)
@@ -480,6 +491,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
         geometric=measure in first.geometric,
         queries=Ids(names).take(np.flatnonzero(shared)),
         unit_of=first.origin.collection or dataset,
+        answered=np.stack(answered)[:, shared],
     )
 
 
@@ -595,7 +607,8 @@ def _comparison(
         low, high = mean_ends[k]
         best, worst = 1 + int(better[:, k].sum()), systems - int(better[k].sum())
         place = (low, high, best if way else None, worst if way else None, groups[k])
-        standings.append(Standing(name, reported[k], *place))
+        answered = None if table.answered is None else int(table.answered[k].sum())
+        standings.append(Standing(name, reported[k], *place, answered))
     return Comparison(
         *(table.dataset, table.measure, units, table.unit, table.left_out, tuple(standings)),
         tuple(compared_pairs),
@@ -924,7 +937,9 @@ def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
     total = sum(t.values.shape[1] for t in parts)
     values = np.concatenate([t.values * (total / (len(parts) * t.values.shape[1])) for t in parts], axis=1)
     strata, left_out = tuple(t.values for t in parts), sum(t.left_out for t in parts)
-    return replace(first, dataset=name, values=values, left_out=left_out, strata=strata, queries=None)
+    return replace(
+        first, dataset=name, values=values, left_out=left_out, strata=strata, queries=None, answered=None
+    )
 
 
 def _alike(tables: Sequence[ScoreTable]) -> ScoreTable:
@@ -995,10 +1010,32 @@ def rank_text(standing: Standing, to: str = "-") -> str:
 
 
 def verdict(pair: Pair, c: Comparison) -> str:
-    """Return the verdict on a pair in words; "not separable" with its reason or the minimum detectable effect.
+    """Return the verdict on a pair in words, with unanswered queries that may explain the difference; "not separable"
+    with its reason or the minimum detectable effect.
 
     c: the comparison that the pair is from.
     """
+    short = [
+        answers_said(one.system, one.answered, c.count)
+        for one in c.standings
+        if one.system in (pair.first, pair.second)
+        and one.answered is not None
+        and many_unanswered(one.answered, c.count, pair.difference)
+    ]
+    return "; ".join([_verdict(pair, c), *short])
+
+
+def many_unanswered(answered: int, queries: int, difference: float) -> bool:
+    """Return True if so many queries have no answer that these alone may explain a difference of means."""
+    return 1 - answered / queries >= min(MANY_UNANSWERED, abs(difference)) if answered < queries else False
+
+
+def answers_said(system: str, answered: int, queries: int) -> str:
+    """Return a clause on how many queries a system answered."""
+    return f"{system} answered {answered:,} of {counted(queries, 'query', 'queries')}"
+
+
+def _verdict(pair: Pair, c: Comparison) -> str:
     if pair.verdict != "not separable":
         return pair.verdict
     if pair.tied and not pair.won and not pair.lost:

@@ -93,9 +93,17 @@ from weir.plugins.report.paper import (
 from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, RUN_BYTES, Study
 from weir.registry import Registry
 from weir.services.answers import SCORED_KINDS
-from weir.stats.compare import Comparison, Pair, compare_tables, disagrees, rank_text
+from weir.stats.compare import (
+    Comparison,
+    Pair,
+    answers_said,
+    compare_tables,
+    disagrees,
+    many_unanswered,
+    rank_text,
+)
 from weir.stats.permutation import enumerated
-from weir.stats.score_rows import MANY_UNANSWERED, answered_rate, unanswered_outcome
+from weir.stats.score_rows import answered_rate, unanswered_outcome
 from weir.stats.significance import TESTS
 from weir.systems.expression import expression_tree
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
@@ -282,8 +290,8 @@ MOST_PARTLY = 3
 def _answers(study: Study, rows: Iterable[Row]) -> str:
     worst = sorted(rows, key=lambda row: row.answered / row.queries)
     said = [
-        f"{study.short_name(row.system)} answered {row.answered:,} of {counted(row.queries, 'query', 'queries')}"
-        f"{f' of {row.dataset}' * (len(study.datasets) > 1)}"
+        answers_said(study.short_name(row.system), row.answered, row.queries)
+        + f" of {row.dataset}" * (len(study.datasets) > 1)
         for row in worst[:MOST_PARTLY]
     ]
     more = len(worst) - MOST_PARTLY
@@ -474,10 +482,12 @@ def _unanswered_clause(
     partly = dict[tuple[str, str], Row]()
     for dataset, pair, turn in product(datasets, pairs, (1, -1)):
         row, other = (study.mean_of.get((dataset, system, measure)) for system in pair[::turn])
-        if row is not None and other is not None and row.answered < row.queries:
-            share = 1 - row.answered / row.queries
-            if share >= min(MANY_UNANSWERED, abs(row.mean - other.mean)):
-                partly[row.dataset, row.system] = row
+        if (
+            row is not None
+            and other is not None
+            and many_unanswered(row.answered, row.queries, row.mean - other.mean)
+        ):
+            partly[row.dataset, row.system] = row
     if not partly:
         return ""
     outcome = unanswered_outcome(row.conventions for row in partly.values())
