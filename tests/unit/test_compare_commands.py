@@ -5,18 +5,20 @@ from __future__ import annotations
 import csv
 import json
 import re
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 import weir
 from tests.unit.brooklet import SMALL_QRELS, SMALL_RUN, write_collection, written_files
+from tests.unit.cells import MANIFEST, RUN, write_cell
 from tests.unit.test_imports import HEAVY, modules_after
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
-from weir.experiment.comparing import lacking_notes
+from weir.experiment.comparing import compare_cells, lacking_notes
 from weir.experiment.results import finished_cells
 from weir.measures.evaluate import distinct_names
 
@@ -319,3 +321,22 @@ def test_judgments_are_called_as_their_collection_or_file(tmp_path):
         assert weir.gate(judged, runs["a"], runs["b"], "RR", max_drop=0.9)[0].dataset == name
     assert "RR on brook-news" in str(weir.compare(scores))
     assert "RR on values.csv" in str(weir.compare(tmp_path / "values.csv"))
+
+
+def test_who_is_not_ranked_across_datasets_is_named(tmp_path):
+    """For every pair of holes in a grid of 3 systems on 3 datasets: a note names who has no rank, and nobody else."""
+    grid = [(dataset, system) for dataset in ("one", "two", "six") for system in ("bm25", "mine", "rm3")]
+    for dataset, system in grid:
+        run = {query: {"d1": 3.0, "d3": 2.0} if system == "rm3" else ranked for query, ranked in RUN.items()}
+        manifest = {**MANIFEST, "dataset": dataset, "system": {"system": system}}
+        write_cell(tmp_path / dataset / system, run, manifest, ("nDCG@10",))
+    cells = finished_cells(tmp_path)
+    for left in combinations(grid, 2):
+        there = [cell for cell in cells if (cell.dataset, cell.system) not in left]
+        ranked = [one for one in compare_cells(there) if one.unit == "datasets"]
+        standing = {one.system for whole in ranked for one in whole.standings}
+        said = [one for one in lacking_notes(there) if one.startswith("left out across datasets")]
+        named = {name for name in ("bm25", "mine", "rm3") if any(f" {name} (on " in one for one in said)}
+        datasets = [d for d in ("one", "two", "six") if sum(cell.dataset == d for cell in there) > 1]
+        compared = {cell.system for cell in there if cell.dataset in datasets}
+        assert named == compared - standing or not ranked, (left, said)

@@ -231,6 +231,11 @@ def test_a_canary_sings_until_the_system_changes(tmp_path, capsys):
     assert check.outcome == ("fail" if check.reordered else "pass")
 
 
+def test_a_missing_canary_is_refused_in_one_line(tmp_path):
+    with pytest.raises(FormatError, match="no such file"):
+        weir.check_canary(tmp_path / "absent.json")
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"system": "bm25"}', '{"answers": {"q": 1}}', "[" * 10_000], ids=range(6)
 )

@@ -1,6 +1,8 @@
 """Columns of judgments and rankings that stand in each other's place."""
 
 import random
+import subprocess
+import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -109,6 +111,20 @@ def test_queries_and_ranks(tmp_path, capsys):
     judged, run = rows("large")
     crossed = written(tmp_path / "crossed.trec", exchanged(run, 0, 3))
     check_refused(capsys, written(tmp_path / "q.txt", judged), crossed, ["queries that count up", "ranks"])
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_exchanged_columns_of_standard_input_whose_blocks_are_small(tmp_path, at):
+    judged, run = rows("large", queries=8)
+    files = written(tmp_path / "q.txt", judged), written(tmp_path / "run.trec", exchanged(run, 0, at))
+    command = [sys.executable, "-m", "weir", "eval", str(files[0]), "/dev/stdin"]
+    with (
+        files[1].open("rb") as run_file,
+        subprocess.Popen(["cat"], stdin=run_file, stdout=subprocess.PIPE) as cat,
+    ):
+        done = subprocess.run(command, stdin=cat.stdout, capture_output=True, timeout=300, check=False)
+    assert done.returncode == 2
+    assert b"two columns look exchanged" in done.stderr
 
 
 @pytest.mark.parametrize("shape", list(SHAPES))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -219,6 +220,10 @@ def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
     return compare_grid(cells) if len(set(systems)) < len(systems) and cost <= MOST_COMPARED else []
 
 
+MOST_PARTLY = 3
+"""Systems on some of the datasets alone that one sentence names."""
+
+
 def lacking_notes(
     cells: Sequence[ResultCell], measures: Iterable[Measure | str] = (), baseline: str | None = None
 ) -> list[str]:
@@ -251,6 +256,15 @@ def lacking_notes(
     without = [
         d for d, systems in by_dataset.items() if baseline and baseline not in systems and d not in alone
     ]
+    across = [of for d, of in by_dataset.items() if d not in alone and d not in without]
+    asked = Counter(name for of in across for name in of)
+    partly = {name: of[name].called for of in across for name in of if asked[name] < len(across)}
+    if partly:
+        names = [f"{called} (on {asked[name]} of {len(across)})" for name, called in partly.items()]
+        more = f" and {len(names) - MOST_PARTLY} more" * (len(names) > MOST_PARTLY)
+        sentences.append(
+            f"left out across datasets, as they lack some: {', '.join(names[:MOST_PARTLY])}{more}"
+        )
     called = next((cell.called for cell in cells if (cell.label or cell.system) == baseline), baseline)
     return sentences + [f"{dataset} is left out: it has no {called}, the baseline" for dataset in without]
 

@@ -449,8 +449,7 @@ def _trec_run_blocks(path: Path, block: int, how: ReadOptions) -> Iterator[Ranki
     def scan_rows(buffer: LineBuffer, stop: int) -> ParsedRows:
         rows = how.engine.scan(buffer, stop, None)
         if rows.bad < 0:
-            if not remarked:
-                _refuse_exchanged_queries(buffer, stop, rows)
+            _refuse_exchanged_queries(buffer, stop, rows)
             remarked.append(_holds_remark(buffer, stop))
             _refuse_several_tags(buffer, stop, rows, line_ends)
             return replace(rows, ranks=_ranks_of(buffer.buf, stop, rows, None))
@@ -526,11 +525,11 @@ def _refuse_several_tags(buffer: LineBuffer, stop: int, rows: ParsedRows, first:
 
 
 def _refuse_exchanged_queries(buffer: LineBuffer, stop: int, rows: ParsedRows) -> None:
-    # The queries of the first rows against their second column and their ranks.
+    # The queries of a block's first rows against their second column and their ranks.
     if not len(rows.start):
         return
     begin, count = buffer.begin_of_line(int(rows.start[0])), min(len(rows.start), HEAD_ROWS)
-    marked = bytes(buffer.text[begin:stop]).split(None, 1)[0].upper() == b"Q0"
+    marked = bytes(buffer.text[begin : begin + 3]).upper() in (b"Q0 ", b"Q0\t")
     if not marked and not (rows.first[:count] == np.arange(count)[: len(rows.first)]).all():
         return  # nearly always: a query has several rows
     end = stop if count == len(rows.start) else buffer.begin_of_line(int(rows.start[count]))

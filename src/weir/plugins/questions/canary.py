@@ -22,8 +22,9 @@ from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset, judged_or_not, load
 from weir.errors import FormatError
 from weir.files.atomic import temporary_folder, write_text
-from weir.files.json_record import read_json
+from weir.files.json_record import parse_json
 from weir.files.paths import path_of
+from weir.files.text_files import read_bytes
 from weir.registry import check_whole
 from weir.systems import parse_system
 from weir.systems.composite import indexed
@@ -146,8 +147,7 @@ def check_canary(canary: str | os.PathLike[str], allowed: float = 1e-3) -> Resul
     canary: a file that `make_canary` wrote.
     allowed: largest change of a score that counts as no change.
 
-    The result is false if an answer changed. Raises FormatError for a file of another kind, OSError if
-    unreadable.
+    The result is false if an answer changed. Raises FormatError for a missing or other file.
     """
     record = _read(path_of(canary))
     before, now = record["answers"], _asked(parse_system(record["system"]), record, record["k"])
@@ -179,7 +179,7 @@ def _asked(system: Retriever, texts: Mapping[str, Any], k: int) -> dict[str, dic
 
 
 def _read(path: Path) -> dict[str, Any]:
-    record = read_json(path, CANARY_FILE)
+    record = parse_json(read_bytes(path), path, CANARY_FILE)
     wanted = {"system": str, "k": int, "documents": dict, "queries": dict, "answers": dict, "weir": str}
     if not isinstance(record, dict) or any(
         not isinstance(record.get(name), kind) for name, kind in wanted.items()
