@@ -68,6 +68,9 @@ def test_a_run_of_another_split_is_told_which_one(tmp_path, capsys):
     assert main(["eval", f"{data}:train", str(tmp_path / "run.trec")]) == 2
     assert "; 1 of them are judged in the split test: mine:test" in capsys.readouterr().err
     assert main(["eval", str(data), str(tmp_path / "run.trec")]) == 0
+    for run in (str(tmp_path / "run.trec"), {"q1": {"d": 2.5}}):
+        with pytest.raises(BadValue, match="; 1 of them are judged in the split test: mine:test"):
+            weir.evaluate(f"{data}:train", run, ["RR"])
 
 
 def test_a_result_of_mteb_alone_is_named_after_its_file(tmp_path):

@@ -118,7 +118,12 @@ def _scores_of_any(
         remarks += text_notes(scoring.dataset or qrels, qrels, None if labels is None else labels[0])
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
-    scores = scored(used, partial(_judged, run, queries), measures, rules, gate)
+    try:
+        scores = scored(used, partial(_judged, run, queries), measures, rules, gate)
+    except BadValue as error:
+        if scoring.dataset is not None and (other := scoring.split_answered(run_from(run), judgments)):
+            raise BadValue(f"{error}; {other}") from None
+        raise
     return scores.remarked(remarks)
 
 

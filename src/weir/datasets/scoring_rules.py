@@ -136,17 +136,19 @@ class ScoringRules:
         try:
             judged = join_run(run, qrels, conventions, self.queries)
         except BadValue as error:
-            raise BadValue(f"{error}{self.split_answered(run, qrels)}") from None
+            if other := self.split_answered(read_run(run), qrels):
+                raise BadValue(f"{error}; {other}") from None
+            raise
         meant = self.dataset is not None and self.dataset.layout.self_match == "keep"
         return replace(judged, own_first=0, own_near=0) if meant else judged
 
-    def split_answered(self, run: Path, qrels: Qrels | IntentQrels) -> str:
+    def split_answered(self, run: Run, qrels: Qrels | IntentQrels) -> str:
         """Return a clause on the collection's split that a run answers, if it answers no query of these
         judgments; else ""."""
         dataset = self.dataset
         if dataset is None:
             return ""
-        queries = read_run(run).queries.strings
+        queries = run.queries.strings
         judged = qrels.numbered if isinstance(qrels, IntentQrels) else qrels
         if (judged.queries.codes(queries) >= 0).any():
             return ""
@@ -157,7 +159,7 @@ class ScoringRules:
         best = max(answered, key=lambda split: answered[split], default="")
         if not answered.get(best):
             return ""
-        return f"; {answered[best]:,} of them are judged in the split {best}: {dataset.name}:{best}"
+        return f"{answered[best]:,} of them are judged in the split {best}: {dataset.name}:{best}"
 
 
 def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Collection]:
