@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weir
+from weir.cli.main import main
 from weir.errors import BadValue, RankingWarning
 
 REFUSED = "its scores are grades such as"
@@ -92,3 +93,22 @@ def test_judgments_given_as_the_run_too_are_said(grade, tmp_path):
         with pytest.warns(RankingWarning, match="every score is its document's grade"):
             assert weir.evaluate(judgments, run, ["nDCG@10"]).mean("nDCG@10") == 1
     weir.evaluate(qrels, {query: {"b": 3 * grade, "a": grade} for query in qrels}, ["nDCG@10"])
+
+
+def test_every_function_that_takes_both_refuses_the_exchange(tmp_path):
+    rng = np.random.default_rng(1)
+    run = ranked(rng, 12, 40, 0.3)
+    qrels = judged(rng, run, "graded", 4)
+    weir.Run.of(run).save(tmp_path / "run.json")
+    paths = [tmp_path / name for name in ("run.json", "qrels.json", "again.json")]
+    for path in paths[1:]:
+        weir.Qrels.of(qrels).save(path)
+    for first, second, third in ((run, qrels, qrels), (weir.Qrels.of(run), *[weir.Run.of(qrels)] * 2), paths):
+        for call in (weir.compare, weir.diff, weir.why):
+            with pytest.raises(BadValue, match=REFUSED):
+                call(first, second, third)
+        with pytest.raises(BadValue, match=REFUSED):
+            weir.power(first, {"a": second, "b": third}, "nDCG@10")
+        with pytest.raises(BadValue, match=REFUSED):
+            weir.gate(first, second, third, max_drop=0.1)
+    assert main(["audit", *map(str, paths[:2])]) == 2

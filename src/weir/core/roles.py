@@ -119,16 +119,16 @@ def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
     return ""
 
 
-def refuse_exchanged_files(judged: Judged, run: Callable[[], Run], where: str = "") -> None:
+def refuse_exchanged_files(judged: Judged, run: Run | Callable[[], Run], where: str = "") -> None:
     """Raise BadValue if the run and the judgments stand in each other's place; warn (RankingWarning) if all scores
     are the judged grades.
 
-    run: returns the run, called only if needed.
+    run: the run, or a function that returns it, called only if needed.
     where: beginning of messages on the run, such as "run.trec: ".
     """
     returned, grades = int(judged.retrieved.sum()), len(judged.ideal)
     if clause := scores_as_grades(judged.ideal, judged.ideal_ptr, _DEEPER * returned <= grades):
-        ranked = run()
+        ranked = run if isinstance(run, Run) else run()
         if _has_grades(ranked, 2 * returned <= grades):
             raise BadValue(
                 f"{where}its scores are grades such as {ranked.score.max():g}, and {clause} in the judgments, as "
@@ -137,7 +137,11 @@ def refuse_exchanged_files(judged: Judged, run: Callable[[], Run], where: str = 
             )
     relevant, every = (np.count_nonzero(of > 0) for of in (judged.grade, judged.ideal))
     oracle = returned == len(judged.rank) > len(judged) and relevant == every
-    if oracle and len(judged) >= MANY_QUERIES and _has_judged_grades(run(), judged):
+    if (
+        oracle
+        and len(judged) >= MANY_QUERIES
+        and _has_judged_grades(run if isinstance(run, Run) else run(), judged)
+    ):
         warn_of_ranking(f"{where}every score is its document's grade, as if these were the judgments")
 
 

@@ -18,6 +18,7 @@ from weir.core.order import Ties
 from weir.core.origin import judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
+from weir.core.roles import refuse_exchanged_files
 from weir.core.rounding import counted
 from weir.core.run import Run
 from weir.core.scores import JudgedScores, Note, Scores, SystemScores
@@ -355,6 +356,7 @@ def diff_runs(
 
     def scores_of_run(run: Run) -> Scores:
         judged = Judged.of(run, judgments)
+        refuse_exchanged_files(judged, run)
         scores = scores_of(judged, (parsed,), rules.conventions)
         return noted(scores, judged, judgments, (parsed,)).remarked(dangling)
 

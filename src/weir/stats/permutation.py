@@ -118,11 +118,12 @@ def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     detection=Detection(rejects=rejected_by_samples),
 )
 def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
-    """The bootstrap-shift test: how often is a resampled mean difference, shifted to zero, as large?
+    """Return two-sided p-values of the bootstrap-shift test of mean differences, float64[pairs].
+
+    Queries are drawn with replacement, and resampled means shifted to zero. Too liberal for few queries.
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-    Returns p-values, float64[pairs]. Queries are drawn with replacement. Too liberal for few queries.
     """
     # Savoy 1997; Urbano, Lima and Hanjalic 2019, who shift by the mean of the resampled means, which is the
     # observed mean up to Monte Carlo error.

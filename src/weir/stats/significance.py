@@ -194,12 +194,12 @@ ROUNDING = 1e-12
 
 @significance("t", detection=Detection())
 def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
-    """The paired t-test: is the mean difference zero?
+    """Return two-sided p-values of the paired t-test, float64[pairs]; 1 if all differences are zero.
+
+    Like the permutation test it holds its nominal level best on retrieval data.
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-    Returns p-values, float64[pairs]; 1 if all differences are zero. Like the permutation test it holds its
-    nominal level best on retrieval data.
     """
     # Student 1908; Urbano, Lima and Hanjalic 2019.
     return _each(values, pairs, lambda d: 2 * min(t_tail(d), t_tail(-d)))
@@ -207,11 +207,12 @@ def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 @significance("wilcoxon", smallest=lambda units, systems, draws: wilcoxon_p(np.arange(1.0, units + 1)))
 def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
-    """Wilcoxon's signed-rank test: are differences as often and as far above zero as below?
+    """Return two-sided p-values of Wilcoxon's signed-rank test of differences, float64[pairs].
+
+    It tests the median, so with skewed differences it finds too much.
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-    Returns p-values, float64[pairs]. It tests the median, so with skewed differences it finds too much.
     """
     # Wilcoxon 1945; as R's wilcox.test(paired=TRUE).
     return _each(values, pairs, wilcoxon_p)
@@ -219,12 +220,12 @@ def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 @significance("sign", smallest=lambda units, systems, draws: sign_p(np.ones(units)))
 def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
-    """The sign test: are differences as often above zero as below?
+    """Return exact two-sided p-values of the sign test of differences, float64[pairs].
+
+    Equal values are left out. It tests the median, as Wilcoxon's test does.
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-
-    Returns exact p-values, float64[pairs]; equal values are left out. It tests the median, as Wilcoxon's.
     """
     # Arbuthnott 1710; as scipy.stats.binomtest.
     return _each(values, pairs, sign_p)
@@ -330,12 +331,13 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
 
 @significance("tukey", drawn=True, familywise=True, smallest=_smallest)
 def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
-    """Randomised Tukey HSD: is a difference larger than the largest one among exchangeable systems?
+    """Return familywise p-values of the randomised Tukey HSD test of mean differences, float64[pairs].
+
+    They hold for all pairs together if all systems are equal. A system far from the rest makes it miss
+    differences of others.
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-    Returns p-values, float64[pairs], that hold for all pairs together if all systems are equal. A system far
-    from the rest makes it miss differences of others.
     """
     # Carterette 2012.
     means = values.mean(axis=1)
