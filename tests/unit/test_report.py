@@ -648,6 +648,13 @@ def test_the_lead_names_what_was_not_asked_of_whom(tmp_path):
             some = len(of) == 1 and len({d for d, _ in there}) == 2
             clause = re.search(rf"\b{system}\b[^;.]*asked only those of {of[0] if of else ''}[;.]", said)
             assert bool(clause) == some, (left, said)
+        study = Study.of(place)
+        whole = study.ranking_comparison("nDCG@10")
+        for one in [*concluded(study), *not_concluded(study)]:
+            if "every other system" in one.head or one.head.endswith("is the best."):
+                unranked = {*study.systems} - {each.system for each in whole.standings}
+                assert all(name in one.text for name in unranked), (left, str(one))
+                assert ("no rank" in one.text) == bool(unranked), (left, str(one))
         lacking = f"AP is known of {len(there) - 1} of {len(there)} results"
         assert (lacking in said) == (("two", "bm25") in there), (left, said)
         assert ("systems answered" in said) == ("asked only" not in said and lacking not in said), (

@@ -21,7 +21,6 @@ from weir.core.scores import Note
 from weir.datasets.names import names_collection, refuse_misspelt
 from weir.errors import BadValue
 from weir.files.paths import path_of
-from weir.files.records import read_judgments
 from weir.files.runs import read_run
 from weir.measures.evaluate import DEFAULT, Conventions, join_run, permitted, ranked_by
 
@@ -152,6 +151,8 @@ class ScoringRules:
         judged = qrels.numbered if isinstance(qrels, IntentQrels) else qrels
         if (judged.queries.codes(queries) >= 0).any():
             return ""
+        from weir.files.records import read_judgments  # which imports the code of collections
+
         answered = {
             split: int((read_judgments(dataset.layout.need_qrels(split)).queries.codes(queries) >= 0).sum())
             for split in dataset.splits

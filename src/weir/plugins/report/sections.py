@@ -410,8 +410,9 @@ def _by_another_measure(study: Study) -> Iterator[Statement]:
 
 def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> Iterator[Statement]:
     best = whole.standings[0]
-    if len(study.systems) <= 2 or best.worst != 1:
+    if len(whole.standings) <= 2 or best.worst != 1:
         return
+    unranked = _unranked_clause(study, whole)
     where = whole.dataset
     pairs = [(best.system, one.system) for one in whole.standings[1:]]
     tied = any(ties_could_turn(study, whole, *pair) for pair in pairs)
@@ -420,11 +421,17 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
         singly = study.singly_best(whole.measure, best.system)
         where = f"the mean of {whole.dataset} (on {f'{singly} of them also' if singly else 'none of them'} singly)"
     yield Statement(
-        f"{study.short_name(best.system)} is better than every other system",
+        f"{study.short_name(best.system)} is better than every other system{' with a rank' * bool(unranked)}",
         f"on {where}, by {whole.measure}{_open_order_clause(study, study.short_name(best.system), audits)}"
         f"{_depths_clause(study, whole.measure, study.datasets)}"
-        f"{_unanswered_clause(study, whole.measure, study.datasets, pairs)}{turned}.",
+        f"{_unanswered_clause(study, whole.measure, study.datasets, pairs)}{turned}{unranked}.",
     )
+
+
+def _unranked_clause(study: Study, whole: Comparison) -> str:
+    lacking = [study.short_name(s) for s in study.systems if study.standing(whole, s) is None]
+    why = f"{one_or_more(len(lacking), 'has', 'have')} no rank, not being scored everywhere"
+    return f"; {and_(lacking, 3)} {why}" if lacking else ""
 
 
 def _fastest(study: Study) -> Iterator[Statement]:
@@ -596,7 +603,7 @@ def _lead_not_separable(study: Study, whole: Comparison) -> Iterator[Statement]:
         if not pair.difference:
             text = f"On {whole.dataset} {study.short_name(second)} has the same mean"
             rest = f", and its lead over {more} is not separable" if more else ""
-        yield Statement(head, f"{text}{rest}.")
+        yield Statement(head, f"{text}{rest}{_unranked_clause(study, whole)}.")
     elif not study.pairwise and len(whole.standings) > 2:
         yield Statement(head, f"Each system is compared with {study.short_name(study.baseline)} alone.")
 
