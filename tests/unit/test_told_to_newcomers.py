@@ -23,6 +23,12 @@ def test_a_verdict_says_how_many_queries_a_system_answered_if_that_may_explain_i
     assert ("; part answered 40 of 60 queries" in str(weir.compare(QRELS, runs, ["RR"]))) == said
 
 
+def test_queries_that_both_systems_left_unanswered_explain_nothing():
+    assert "; part answered" not in str(
+        weir.compare(QRELS, {"a": system(40, 1), "part": system(40, 2)}, ["RR"])
+    )
+
+
 def test_few_unanswered_queries_beside_a_large_difference_are_left_to_the_notes():
     text = str(weir.compare(QRELS, {"full": system(60, 0), "part": system(58, 4)}, ["RR"]))
     assert "worse" in text

@@ -1015,14 +1015,10 @@ def verdict(pair: Pair, c: Comparison) -> str:
 
     c: the comparison that the pair is from.
     """
-    short = [
-        answers_said(one.system, one.answered, c.count)
-        for one in c.standings
-        if one.system in (pair.first, pair.second)
-        and one.answered is not None
-        and many_unanswered(one.answered, c.count, pair.difference)
-    ]
-    return "; ".join([_verdict(pair, c), *short])
+    sides = [(one.answered, one.system) for one in c.standings if one.system in (pair.first, pair.second)]
+    (fewer, system), (more, _) = sorted((c.count if n is None else n, name) for n, name in sides)
+    explains = many_unanswered(c.count - more + fewer, c.count, pair.difference)
+    return _verdict(pair, c) + f"; {answers_said(system, fewer, c.count)}" * explains
 
 
 def many_unanswered(answered: int, queries: int, difference: float) -> bool:
