@@ -586,7 +586,7 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
     groups, damaged = _by_folder(root)
     for text in damaged:
         give_warning(LossWarning(text))
-    return _finished(root, groups, unjudged)
+    return _finished(root, groups, GridOrder.read(root), unjudged)
 
 
 def finished_and_lacking(
@@ -600,7 +600,8 @@ def finished_and_lacking(
     Raises FormatError without a result.
     """
     groups, damaged = _by_folder(root)
-    cells = _finished(root, groups)
+    order = GridOrder.read(root)
+    cells = _finished(root, groups, order)
     scored = {(cell.dataset, cell.system) for cell in cells}
     lacking: dict[str, list[str]] = {}
     for group in groups:
@@ -608,7 +609,7 @@ def finished_and_lacking(
             if (not datasets or cell.dataset in datasets) and (cell.dataset, cell.system) not in scored:
                 lacking.setdefault(cell.dataset, []).append(cell.system)
     remedy = "weir labels pool writes what to judge, and the same weir run scores them by judgments"
-    missing = _missing(root, groups, datasets, systems)
+    missing = _missing(order, groups, datasets, systems)
     return cells, damaged + missing + [
         f"{name}: rankings without scores of {', '.join(run_titles(of).values())}: {remedy}"
         for name, of in lacking.items()
@@ -621,17 +622,17 @@ def missing_results(root: Path, datasets: Sequence[str] = (), systems: Sequence[
 
     datasets, systems: only these, by default all; a system by its whole name or a beginning.
     """
-    return _missing(root, _by_folder(root)[0], datasets, systems)
+    return _missing(GridOrder.read(root), _by_folder(root)[0], datasets, systems)
 
 
 def _missing(
-    root: Path, groups: Sequence[Sequence[ResultCell]], datasets: Sequence[str], systems: Sequence[str]
+    order: GridOrder, groups: Sequence[Sequence[ResultCell]], datasets: Sequence[str], systems: Sequence[str]
 ) -> list[str]:
     there = {(f"{cell.dataset}:{cell.split}", cell.system) for group in groups for cell in group}
     chosen = {member for name in datasets for member in catalogue.members(name)}
     asked = [
         (split, system)
-        for split, names in GridOrder.read(root).asked.items()
+        for split, names in order.asked.items()
         for system in names
         if not datasets or chosen & {split, split.rpartition(":")[0]}
         if not systems or system.startswith(tuple(systems))
@@ -679,8 +680,9 @@ def no_folder(root: Path) -> str:
     return "a file"
 
 
-def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool = False) -> list[ResultCell]:
-    order = GridOrder.read(root)
+def _finished(
+    root: Path, groups: Sequence[Sequence[ResultCell]], order: GridOrder, unjudged: bool = False
+) -> list[ResultCell]:
     scored = {cell.dataset for group in groups for cell in group if cell.rows}
 
     def counts(cell: ResultCell) -> bool:
