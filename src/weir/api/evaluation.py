@@ -121,9 +121,10 @@ def _scores_of_any(
     try:
         scores = scored(used, partial(_judged, run, queries), measures, rules, gate)
     except BadValue as error:
-        if scoring.dataset is not None and (other := scoring.split_answered(run_from(run), judgments)):
-            raise BadValue(f"{error}; {other}") from None
-        raise
+        with held_warnings():  # the run is read again, and the error says more
+            if scoring.dataset is not None and (other := scoring.split_answered(run_from(run), judgments)):
+                raise BadValue(f"{error}; {other}") from None
+            raise
     return scores.remarked(remarks)
 
 

@@ -19,7 +19,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Note
 from weir.datasets.names import names_collection, refuse_misspelt
-from weir.errors import BadValue
+from weir.errors import BadValue, held_warnings
 from weir.files.paths import path_of
 from weir.files.runs import read_run
 from weir.measures.evaluate import DEFAULT, Conventions, join_run, permitted, ranked_by
@@ -135,9 +135,10 @@ class ScoringRules:
         try:
             judged = join_run(run, qrels, conventions, self.queries)
         except BadValue as error:
-            if other := self.split_answered(read_run(run), qrels):
-                raise BadValue(f"{error}; {other}") from None
-            raise
+            with held_warnings():  # the run is read again, and the error says more
+                if self.dataset is not None and (other := self.split_answered(read_run(run), qrels)):
+                    raise BadValue(f"{error}; {other}") from None
+                raise
         meant = self.dataset is not None and self.dataset.layout.self_match == "keep"
         return replace(judged, own_first=0, own_near=0) if meant else judged
 

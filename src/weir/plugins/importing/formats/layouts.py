@@ -382,21 +382,21 @@ def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
 )
 def read_birco(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield queries, documents and judgments of BIRCO; a query's candidates are all its judged documents."""
-    pools = table_at(contents.value, "qrel")
+    pools = dict(members_at(contents.value, "qrel"))
     yield FileRemark("the judged documents of a query are its candidates")
-    for query, text in table_at(contents.value, "query").items():
+    for query, text in members_at(contents.value, "query"):
         pool = pools.get(query)
         # By descending identifier: the order of the file gives grades away. In RELIC the relevant document of 63 of
         # 100 queries is the last of its pool.
         candidates = sorted((doc.strip() for doc in pool), reverse=True) if isinstance(pool, dict) else None
         metadata = {} if candidates is None else {"candidates": candidates}
         yield FoundQuery(ItemKey(query.strip(), plain_text(text)), f"query {query}", metadata)
-    for doc, text in table_at(contents.value, "corpus").items():
+    for doc, text in members_at(contents.value, "corpus"):
         yield Document(ItemKey(doc.strip(), plain_text(text)), f"document {doc}")
     for query, grades in pools.items():
         if not isinstance(grades, dict):
             yield Refused(f"query {query}", "no grades by document")
             continue
-        for doc, grade in grades.items():
+        for doc, grade in members_at(grades):
             where = f"query {query}, document {doc}"
             yield Judgment(ItemKey(query.strip()), ItemKey(doc.strip()), grade, where)
