@@ -46,7 +46,7 @@ def test_the_record_counts_what_a_deeper_search_shows_and_finds_it(documents, k)
             whole = weir.parse_system(system).index(dataset.corpus).search(dataset.queries, len(documents))
             assert cell.tied_beyond == int(whole.tied_beyond(k).sum())
             said = f"at rank {k}, is tied in {cell.tied_beyond} quer"
-            assert any(said in note for note in cell_notes([cell])) == (cell.tied_beyond > 0 and k <= 10)
+            assert any(said in note.text for note in cell_notes([cell])) == (cell.tied_beyond > 0 and k <= 10)
             assert read_run(cell.run).to_dict() == {q: r for q, r in whole.top(k).to_dict().items() if r}
         whole = BM25().index(dataset.corpus).search(dataset.queries, len(documents))
         found = with_ties_beyond(cells["bm25"], dataset, read_run(cells["bm25"].run))
