@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import weir
 from weir.core.judged import Judged
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import finished_cells
-from weir.experiment.ties_at_cut import tied_beyond, with_ties_beyond
+from weir.experiment.results import cell_notes, finished_cells
+from weir.experiment.ties_at_cut import with_ties_beyond
 from weir.files.runs import read_run
 from weir.stats.score_rows import system_notes
 from weir.systems import BM25
@@ -44,7 +44,9 @@ def test_the_record_counts_what_a_deeper_search_shows_and_finds_it(documents, k)
         cells = {cell.system: cell for cell in finished_cells(Path(name) / "r")}
         for system, cell in cells.items():
             whole = weir.parse_system(system).index(dataset.corpus).search(dataset.queries, len(documents))
-            assert tied_beyond(cell) == int(whole.tied_beyond(k).sum())
+            assert cell.tied_beyond == int(whole.tied_beyond(k).sum())
+            said = f"at rank {k}, is tied in {cell.tied_beyond} quer"
+            assert any(said in note.text for note in cell_notes([cell])) == (cell.tied_beyond > 0 and k <= 10)
             assert read_run(cell.run).to_dict() == {q: r for q, r in whole.top(k).to_dict().items() if r}
         whole = BM25().index(dataset.corpus).search(dataset.queries, len(documents))
         found = with_ties_beyond(cells["bm25"], dataset, read_run(cells["bm25"].run))
@@ -102,7 +104,7 @@ def test_what_follows_a_file_that_was_cut_is_not_seen(tmp_path, k, seen):
     systems = (f'run("{(tmp_path / "r.trec").as_posix()}")', "bm25")
     Experiment((data,), systems, ("R@10",), k).execute(tmp_path / "r")
     stored, other = finished_cells(tmp_path / "r")
-    assert tied_beyond(stored) == seen
+    assert stored.tied_beyond == seen
     (why,) = weir.why(stored.folder, other.folder)
     where = f"at rank {min(k, 3)}, is tied in 3 queries, and others beyond it " + ("are" if seen else "may")
     assert any(where in note for note in why.notes)

@@ -35,7 +35,7 @@ from weir.errors import (
     give_warning,
     warn_of_ranking,
 )
-from weir.experiment.stage_store import IN_MEMORY_INDEXES, run_file
+from weir.experiment.stage_store import IN_MEMORY_INDEXES, TIED_BEYOND_K, run_file
 from weir.experiment.stages import (
     RECORD,
     SCORES,
@@ -52,14 +52,17 @@ from weir.files.leases import locked
 from weir.files.paths import path_of
 from weir.files.score_files import read_scores, self_match_rule
 from weir.files.text_files import named_file
+from weir.measures import parse_measure
 from weir.registry import sessions
 from weir.services.answers import SCORED_KINDS
 from weir.stats.score_rows import (
     depth_notes,
     group_row,
     own_documents_said,
+    reaches,
     row_notes,
     shallow_notes,
+    tied_cut_note,
     unanswered_note,
     wide_tie_notes,
     without_relevant,
@@ -290,6 +293,12 @@ class ResultCell:
         """Return the length of nearly all rankings if it is less than requested; None otherwise."""
         cut = self.scored[-1][1].facts.get("cut")
         return None if cut is None else int(cut)
+
+    @property
+    def tied_beyond(self) -> int | None:
+        """Return the number of queries with further documents of rank k's score; None if not recorded."""
+        seen = self.ranked.facts.get(TIED_BEYOND_K)
+        return seen if isinstance(seen, int) and not isinstance(seen, bool) else None
 
     def mean(self, measure: str) -> float | None:
         """Return the stored mean of a measure; None if it was not computed."""
@@ -1405,7 +1414,22 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
     alike = look_alike_notes(name for cell in cells for name in (cell.called, cell.dataset))
     made = [*map(Note, [*alike, *mixed_provenance(cells, shown)]), *judgments, *said]
     depths = dict.fromkeys([*_short_rankings(cells, shown), *unequal_depths(cells, shown)])
-    return [*made, *depths, *unscored, *row_notes(rows)]
+    return [*made, *depths, *unscored, *row_notes(rows), *_tied_cut_notes(cells, shown)]
+
+
+def _tied_cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
+    tied = [
+        cell
+        for cell in cells
+        if cell.tied_beyond
+        and any(reaches(parse_measure(r.measure), cell.depth) for r in cell.rows if r.measure in shown)
+    ]
+    if not tied:
+        return []
+    most = max(tied, key=lambda cell: cell.tied_beyond or 0)
+    note = tied_cut_note(most.depth, most.tied_beyond or 0, known=True)
+    more = f", {len(tied) - 1:,} more alike" if len(tied) > 1 else ""
+    return [note if len(cells) == 1 else note.about(f"{most.called} on {most.dataset}{more}")]
 
 
 def _short_rankings(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:

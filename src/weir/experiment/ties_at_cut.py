@@ -13,7 +13,7 @@ from weir.core.scores import Note
 from weir.datasets.load import Dataset
 from weir.errors import WeirError
 from weir.experiment.results import ResultCell
-from weir.experiment.stage_store import TIED_BEYOND_K, index_stage
+from weir.experiment.stage_store import index_stage
 from weir.measures import Measure
 from weir.stats.score_rows import reaches, tied_cut_note
 from weir.systems.composite import adapted_to
@@ -25,19 +25,13 @@ GROWTH, MOST = 8, 1 << 20
 """Factor by which the depth grows until the tie ends; most documents of a ranking that are searched for."""
 
 
-def tied_beyond(cell: ResultCell) -> int | None:
-    """Return the number of queries with further documents of rank k's score; None if not recorded."""
-    seen = cell.ranked.facts.get(TIED_BEYOND_K)
-    return seen if isinstance(seen, int) and not isinstance(seen, bool) else None
-
-
 def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
     """Return a note on documents of equal score cut off at a result's k; None without any, and for a measure with
     a smaller cutoff.
 
     searched: the documents beyond k were searched.
     """
-    known, k = tied_beyond(cell), cell.depth
+    known, k = cell.tied_beyond, cell.depth
     queries = int(_at_risk(run, k).sum()) if known is None else known
     if known is None and not queries:
         k, queries = cut_in_ties(np.diff(run.ptr), tied_at_end(run.ptr, tie_groups(run.ptr, run.score)))
