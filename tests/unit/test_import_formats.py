@@ -787,3 +787,26 @@ def test_a_run_that_lines_of_trec_cannot_hold_is_said_to_be_json(tmp_path, ranki
     report = import_files([tmp_path / "mine.json"], tmp_path / "out", as_kind="nested-run")
     assert (tmp_path / "out" / "runs" / f"mine.{ending}").is_file()
     assert any("runs/mine.json: as JSON" in line for line in report.lines()) == (ending == "json")
+
+
+@pytest.mark.parametrize("rank", ["0.9", "-1", "0.5", "2.25", "inf"])
+@pytest.mark.parametrize("kind", [{"as_kind": "run-ranks"}, {}])
+def test_no_score_passes_as_a_rank(tmp_path, rank, kind):
+    """Ranks decide the order, the lowest first: scores in their place would turn a ranking round."""
+    path = tmp_path / ("r.tsv" if kind else "r.csv")
+    head = [] if kind else [("query", "doc", "rank")]
+    rows = [*head, ("q1", "a", "1"), ("q1", "b", rank)]
+    path.write_text("".join(("\t" if kind else ",").join(row) + "\n" for row in rows))
+    with pytest.raises(BadValue, match=r"the rank .*expected whole numbers from 0"):
+        import_files([path], tmp_path / "out", **kind)
+    assert not (tmp_path / "out").exists()
+
+
+def test_scores_beside_candidates_are_told(tmp_path):
+    docs = [{"docid": "d2", "score": 10.2}, {"docid": "d3", "score": 9}, "d4"]
+    (tmp_path / "c.json").write_text(json.dumps([{"query": "flood", "candidates": docs}]))
+    report = import_files([tmp_path / "c.json"], tmp_path / "out")
+    [left] = [
+        count for name, count in report.files[0]["left_out"].items() if name.startswith("scores, grades")
+    ]
+    assert left == 2

@@ -95,3 +95,15 @@ def test_a_record_of_before_asks_for_nothing(tmp_path):
     keep_order(tmp_path, asked=[("a:test", "bm25")])
     assert GridOrder.read(tmp_path).asked == {"a:test": ("bm25", "rm3"), "a:dev": ("bm25",)}
     assert json.loads((tmp_path / "grid.json").read_text())["datasets"] == ["a"]
+
+
+def test_a_damaged_order_is_named_by_whoever_reads_or_verifies_it(made, tmp_path, capsys):
+    place = thinned(made, tmp_path / "results", [])
+    damaged = (place / "grid.json").read_text().replace("rm3", "rm4", 1)
+    (place / "grid.json").write_text(damaged)
+    for command, code in (("results", 0), ("verify", 1)):
+        assert main([command, str(place)]) == code
+        told = capsys.readouterr()
+        assert f"{place / 'grid.json'}: changed since it was written" in told.out + told.err
+    keep_order(place)
+    assert main(["verify", str(place)]) == 0

@@ -259,6 +259,21 @@ def test_the_command_typed_where_the_results_were_made_reads_the_same_collection
     assert sorted(map(key, finished_cells(Path("results")))) == sorted(map(key, finished_cells(Path(out))))
 
 
+def test_two_splits_of_a_collection_are_made_again_by_two_commands(tmp_path, monkeypatch):
+    of_one_text(tmp_path / "mine", "text")
+    shutil.copy(tmp_path / "mine" / "qrels" / "test.tsv", tmp_path / "mine" / "qrels" / "dev.tsv")
+    monkeypatch.chdir(tmp_path)
+    for split in ("dev", "test"):
+        assert main(["run", "-d", f"mine:{split}", "-s", "bm25", "-m", "RR", "-o", "first"]) == 0
+    section = next(one for one in weir.report("first", audit=False).sections if one.name == "reproduce")
+    for line in section.notes[0].replace("\\\n", " ").splitlines():
+        assert main(shlex.split(line)[1:]) == 0
+    key = operator.attrgetter("split", "ranked.stage.key")
+    assert sorted(map(key, finished_cells(Path("results")))) == sorted(
+        map(key, finished_cells(Path("first")))
+    )
+
+
 def test_a_collection_without_a_path_is_no_folder_here(tmp_path):
     collection = weir.Dataset.of({"d": "text"}, {"q": "text"}, {"q": {"d": 1}}, name="mine")
     weir.benchmark([collection, "brook-facts"], "bm25", "RR", out=tmp_path)

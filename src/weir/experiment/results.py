@@ -95,18 +95,8 @@ class GridOrder:
 
     @staticmethod
     def read(root: Path) -> GridOrder:
-        """Return the recorded order; empty if missing or damaged."""
-        try:
-            sealed = read_sealed(root / ORDER)
-            judgments, labels = (
-                {str(name): str(value) for name, value in sealed.get(of, {}).items()}
-                for of in ("judgments", "labels")
-            )
-            datasets, systems = (tuple(map(str, sealed[name])) for name in ("datasets", "systems"))
-            asked = {str(split): tuple(map(str, names)) for split, names in sealed.get("asked", {}).items()}
-            return GridOrder(datasets, systems, judgments, labels, asked)
-        except (StoreError, KeyError, TypeError, AttributeError):
-            return GridOrder()
+        """Return the recorded order; empty if missing or damaged (`order_damage`)."""
+        return _read_order(root)[0]
 
     def counting(self, dataset: str, split: str, documents: object) -> str | None:
         """Return the fingerprint of a split's current judgments; None if unknown.
@@ -122,6 +112,30 @@ class GridOrder:
             for names, name in ((self.datasets, dataset), (self.systems, system))
         ]
         return places[0], places[1]
+
+
+def _read_order(root: Path) -> tuple[GridOrder, str]:
+    """Return (recorded order, a sentence if its file is damaged, else "")."""
+    try:
+        sealed = read_sealed(root / ORDER)
+        judgments, labels = (
+            {str(name): str(value) for name, value in sealed.get(of, {}).items()}
+            for of in ("judgments", "labels")
+        )
+        datasets, systems = (tuple(map(str, sealed[name])) for name in ("datasets", "systems"))
+        asked = {str(split): tuple(map(str, names)) for split, names in sealed.get("asked", {}).items()}
+    except (StoreError, KeyError, TypeError, AttributeError) as error:
+        if not os.path.lexists(root / ORDER):
+            return GridOrder(), ""
+        what = str(error) if isinstance(error, StoreError) else f"{root / ORDER}: another layout"
+        lost = "the order of systems, their labels and what was asked for are unknown"
+        return GridOrder(), f"{what}; {lost}; the same weir run writes it again"
+    return GridOrder(datasets, systems, judgments, labels, asked), ""
+
+
+def order_damage(root: Path) -> str:
+    """Return a sentence if the order recorded in a results folder cannot be read; "" if it can, or is missing."""
+    return _read_order(root)[1]
 
 
 def split_mark(dataset: str, split: str, documents: object) -> str:
@@ -593,9 +607,10 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
     """
     root = path_of(root)
     groups, damaged = _by_folder(root)
-    for text in damaged:
+    order, damage = _read_order(root)
+    for text in (*damaged, *filter(None, [damage])):
         give_warning(LossWarning(text))
-    return _finished(root, groups, GridOrder.read(root), unjudged)
+    return _finished(root, groups, order, unjudged)
 
 
 def finished_and_lacking(
@@ -609,7 +624,8 @@ def finished_and_lacking(
     Raises FormatError without a result.
     """
     groups, damaged = _by_folder(root)
-    order = GridOrder.read(root)
+    order, damage = _read_order(root)
+    damaged += filter(None, [damage])
     cells = _finished(root, groups, order)
     scored = {(cell.dataset, cell.system) for cell in cells}
     lacking: dict[str, list[str]] = {}
@@ -737,8 +753,8 @@ def _finished(
 
 
 def damaged_records(root: Path) -> list[str]:
-    """Return a sentence on each unreadable record of a results folder."""
-    problems = []
+    """Return a sentence on each unreadable record of a results folder, and on a damaged order."""
+    problems = list(filter(None, [order_damage(root)]))
     for pattern in (f"*/*/{RECORD}", f"*/*/{SCORES}"):
         problems += [text for path in sorted(root.glob(pattern)) for text in _damage(path)]
     return problems

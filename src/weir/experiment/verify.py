@@ -23,7 +23,7 @@ from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here, without_documents
 from weir.datasets.names import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
-from weir.experiment.results import GridOrder, no_folder
+from weir.experiment.results import ORDER, GridOrder, no_folder, order_damage
 from weir.experiment.stage_store import INDEXES
 from weir.experiment.stages import (
     RECORD,
@@ -62,7 +62,7 @@ class Verdict:
 
     folder: str
     kind: str
-    """"cell" (rankings with scores), "run" (rankings that other systems use), or "index"."""
+    """"cell" (rankings with scores), "run" (rankings for other systems), "index", or "order" (a damaged grid.json)."""
     name: str
     problems: tuple[str, ...] = ()
     """Mismatches."""
@@ -162,6 +162,8 @@ def verified(
         name = folder.relative_to(root).as_posix()
         problems, unchecked = (tuple(dict.fromkeys(texts)) for texts in (one.problems, one.unchecked))
         verdicts.append(Verdict(name, one.kind, one.name, problems, unchecked))
+    if damage := order_damage(root):
+        verdicts.append(Verdict(ORDER, "order", ORDER, (damage,)))
     return verdicts
 
 

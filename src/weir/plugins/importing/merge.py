@@ -827,6 +827,7 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
         if isinstance(item, Ranking):
             if item.unused:
                 file.counts.cells_left["scores in rankings of which documents have none"] += item.unused
+            _refuse_odd_ranks(file.name, item)
             try:
                 names = [docs.of(doc) for doc in item.docs]
                 rankings.setdefault(item.run or file.stem, []).append((item, queries.of(item.query), names))
@@ -863,6 +864,21 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
         merged.runs[name] = rows
         file.counts.counts["rankings"] += len(rows)
         file.counts.counts["runs"] += 1
+
+
+def _refuse_odd_ranks(name: str, item: Ranking) -> None:
+    odd = None if item.scores else next((rank for rank in item.ranks if not _is_rank(rank)), None)
+    if odd is not None:
+        raise BadValue(
+            f"{name}, {item.where}: the rank {odd:g}; expected whole numbers from 0, or halves for equal ranks; "
+            "if these are scores, say `as_kind='run-scores'` or `columns='score=NAME'`"
+        )
+
+
+def _is_rank(number: float) -> bool:
+    return math.isnan(number) or (
+        number >= 0 and (number.is_integer() or (number > 1 and (2 * number).is_integer()))
+    )
 
 
 def order_of(item: Item) -> OrderCounts:

@@ -1886,12 +1886,23 @@ def _places(study: Study, cells: Iterable[ResultCell]) -> list[str]:
     return list(dict.fromkeys(name_given(cell, base) for cell in cells))
 
 
+def _runs_again(cells: Sequence[ResultCell]) -> list[list[ResultCell]]:
+    """Return the results that one call of `weir run` can make together: of equal depth, and of one split of each
+    collection."""
+    calls: dict[tuple[int, int], list[ResultCell]] = {}
+    splits: dict[str, list[str]] = {}
+    for cell in cells:
+        of = splits.setdefault(cell.collection, [])
+        of += [cell.split] * (cell.split not in of)
+        calls.setdefault((cell.depth, of.index(cell.split)), []).append(cell)
+    return list(calls.values())
+
+
 def _command_lines(study: Study) -> str:
     lines = list[str]()
     named = [cell for cell in study.cells if not without_command(cell)]
-    for depth in dict.fromkeys(cell.depth for cell in named):
-        own = [cell for cell in named if cell.depth == depth]
-        places = _places(study, own)
+    for own in _runs_again(named):
+        depth, places = own[0].depth, _places(study, own)
         known = [
             name for place in places if (name := place.partition(":")[0]) in catalogue.collection_names()
         ]
@@ -1927,8 +1938,8 @@ def _python_lines(study: Study) -> tuple[str, ...]:
         )
         lines.append("    # an object is the same; with version=... below, under one key from then on")
     lines += ["}"]
-    for depth in dict.fromkeys(cell.depth for cell in own):
-        cells = [cell for cell in own if cell.depth == depth]
+    for cells in _runs_again(own):
+        depth = cells[0].depth
         lines += ["systems = [", *(f"    {line}" for line in dict.fromkeys(map(_python_line, cells))), "]"]
         places = json.dumps(_places(study, cells), ensure_ascii=False)
         k = f", k={depth}" * (depth != DEPTH)

@@ -503,6 +503,7 @@ def _refuse_events(contents: Contents, layout: _Layout, rows: list[TableRow]) ->
 
 def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     queries: dict[ItemKey, list[tuple[TableRow, dict[str, Any], bool]]] = {}
+    unused: Counter[str] = Counter()
     apart = {*layout.roles.values(), *layout.words, ""}
     for row in rows:
         key = layout.query(row)
@@ -521,6 +522,7 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
             continue
         for role, docs in lists.items():
             more |= {role: [doc.key.id for doc in docs]} if docs else {}
+            unused[role] += sum(doc.number is not None or doc.rank is not None for doc in docs)
             for doc in docs:
                 yield from doc.document(row.where)
         queries.setdefault(key, []).append((row, more, unanswerable))
@@ -540,6 +542,9 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         differing.update(name for _, more, _ in told for name in more if name not in kept)
         yield FoundQuery(key, told[0][0].where, kept, all(unanswerable for _, _, unanswerable in told))
     yield from (LeftOut(name, count) for name, count in differing.items())
+    for role, count in (+unused).items():
+        name = layout.roles[role]
+        yield LeftOut(f"scores, grades and ranks of {role} ('retrieved={name}' makes '{name}' a run)", count)
     with_text = {key.id for key in queries if key.text}
     silent = {key.id for key in queries} - with_text
     if silent and with_text:

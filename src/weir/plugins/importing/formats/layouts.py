@@ -44,7 +44,6 @@ from weir.plugins.importing.items import (
     id_of,
     members_at,
     read_whole,
-    table_at,
     text_of,
     value_at,
 )
