@@ -68,7 +68,9 @@ class Benchmark:
     """Pairs of systems with the same rankings by construction, by dataset."""
 
     def __getitem__(self, cell: tuple[str | Dataset, object]) -> Scores:
-        """Return the scores of a (dataset, system) pair, by name or value; raises UnknownName."""
+        """Return the scores of a (dataset, system) pair, by name, title or value; raises UnknownName for a
+        pair without scores.
+        """
         dataset, system = cell
         name = dataset.name if isinstance(dataset, Dataset) else str(dataset)
         titled = {title: one for one, title in self.titles.items()}

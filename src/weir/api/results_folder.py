@@ -591,8 +591,8 @@ def plan(
 
 
 def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultSet[Node]:
-    """Return the indexes and rankings that `benchmark` would compute on each collection, shared ones once; raises
-    UnknownName, BadValue.
+    """Return the indexes and rankings that `benchmark` would compute on each collection, shared ones once.
+    Raises UnknownName or BadValue for systems that cannot be parsed.
     """
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
     grid = experiment.experiment.Experiment((), several)

@@ -376,7 +376,9 @@ FEW_DOCUMENTS = 100_000
 
 
 def extrapolation(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on index sizes for a million documents that were extrapolated from few; "" without any."""
+    """Return a sentence on index sizes for 1M documents that were extrapolated from fewer than FEW_DOCUMENTS;
+    "" if none was.
+    """
     few = [
         one.documents
         for one in results

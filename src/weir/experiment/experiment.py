@@ -304,7 +304,7 @@ class Share:
 
     @staticmethod
     def parse(text: str) -> Share:
-        """Return the share in a text such as "3/8"; raises BadValue."""
+        """Return the share in a text such as "3/8"; raises BadValue for other texts."""
         number, _, of = text.partition("/")
         if not (number.isdecimal() and of.isdecimal()):
             raise BadValue(f"a share of {text!r}; expected two whole numbers such as 3/8")
@@ -342,7 +342,9 @@ CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
 
 
 def cluster_at(address: str) -> Cluster:
-    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName."""
+    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName for an
+    unregistered scheme.
+    """
     return CLUSTERS.get(address.partition(":")[0])(address)
 
 
@@ -556,7 +558,8 @@ class Experiment:
 
         at: results folder; None to store nothing.
 
-        Raises UnknownName, BadValue, FormatError or DownloadError.
+        Raises BadValue for nothing to run or a bad k, UnknownName for an unknown name, and as systems and
+        datasets do that cannot be loaded.
         """
         self.refuse_empty()
         systems = self.parsed_systems()

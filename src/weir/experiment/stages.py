@@ -430,7 +430,7 @@ def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 -
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a stage's record, which makes the stage valid; raises StoreError."""
+    """Write a stage's record as JSON, atomically, which makes the stage valid."""
     write_json(path, record.to_json())
 
 

@@ -473,7 +473,8 @@ def _scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None)
 
 
 def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, ...]) -> ParsedRows:
-    """Return rows of a run or judgments from cells; raises LongIdentifierError.
+    """Return rows of a run or judgments from cells; `bad` is the first row without a number. Raises
+    LongIdentifierError.
 
     columns: positions of query, document and number; without the third, numbers are 1.
     """

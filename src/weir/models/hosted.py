@@ -464,7 +464,8 @@ class Hosted:
 
     def fetch(self) -> None:
         """Send the probe if no response to it is stored, so that `describe` sends nothing; raises
-        ServiceError."""
+        ServiceError if the service fails.
+        """
         self.load()
 
     def adapted_to(self, collection: str, instruction: str) -> Hosted:

@@ -772,8 +772,8 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
 def letters(apart: NDArray[np.bool_]) -> list[str]:
     """Return each system's letters, best system first: two systems share a letter unless one of them is better.
 
-    apart: symmetric bool[systems, systems], True if one of the two systems is better; else raises BadValue.
-    After z come aa, ab.
+    apart: bool[systems, systems], True if one of the two systems is better. Raises BadValue if not symmetric.
+        After z come aa, ab.
     """
     count = len(apart)
     if apart.shape != (count, count) or (apart != apart.T).any():

@@ -400,10 +400,10 @@ def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> 
 
 
 def cut_depth(retrieved: Int32) -> int | None:
-    """Return the length at which rankings look cut, as nearly all have it; None if they do not, or
-    are fewer than CUT_QUERIES.
+    """Return the longest ranking's length if at least CUT_SHARE of the rankings have it, and thus look cut;
+    None if not, or for fewer than CUT_QUERIES.
 
-    retrieved: int32[queries], number of documents of each ranking.
+    retrieved: int32[queries], number of documents of each ranking; empty rankings do not count.
     """
     lengths = retrieved[retrieved > 0]
     if len(lengths) < CUT_QUERIES or (lengths == lengths.max()).mean() < CUT_SHARE:

@@ -170,10 +170,14 @@ def always_nested(searcher: object, queries: Queries, k: int) -> bool:
 
 @runtime_checkable
 class Exported(Protocol):
-    """A searcher whose index refers to vectors in this machine's store."""
+    """A searcher that can copy the stored vectors that its index refers to, so that another machine can open
+    the index.
+    """
 
     def export(self, folder: Path) -> bool:
-        """Write these vectors for another machine's `Context.vectors`; return False if there are none."""
+        """Write these vectors to a folder, which is another machine's `Context.vectors`; return False if the
+        index refers to none.
+        """
 
 
 ShareEncoder: TypeAlias = Callable[[Corpus, tuple[int, int], Path, Progress | None], None]
@@ -286,7 +290,7 @@ class Fetched(Protocol):
     """A part that may need a download or an optional package."""
 
     def fetch(self) -> None:
-        """Download what `describe` needs; raises DownloadError."""
+        """Download the files that `describe` needs; raises DownloadError if that fails."""
 
 
 @runtime_checkable
