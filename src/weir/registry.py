@@ -132,7 +132,7 @@ def _loaded(point: EntryPoint, kind: str) -> Any:  # noqa: ANN401  whatever its 
 
 @dataclass(frozen=True)
 class Identity:
-    """Name and version of an object that is in no registry, for tables and for keys of stored results."""
+    """Name and version of a user's object, for tables and for keys of stored results."""
 
     name: str
     version: str | None = None

@@ -29,7 +29,7 @@ _DATE = re.compile(
 
 @dataclass(frozen=True)
 class Dangling:
-    """Judgments on documents that the collection does not contain."""
+    """Counts of judgments on documents that the collection lacks, these documents, and the probable cause."""
 
     judgments: int
     """Number of such judgments."""

@@ -95,7 +95,9 @@ WRITE_QRELS: Hook[[Qrels, str | os.PathLike[str]], None] = Hook("writing judgmen
 
 
 class Beside(Protocol):
-    """Rules on documents in a file beside the judgments, joined with rankings as judgments are."""
+    """Rules on documents, from a file that accompanies the judgments; joined with rankings as judgments
+    are.
+    """
 
     @property
     def digest(self) -> str:

@@ -34,7 +34,9 @@ ENOUGH_SCORES = 0.5
 
 @dataclass(frozen=True)
 class Likeness:
-    """A benchmark collection, its similarity to one's own, and its weight."""
+    """A benchmark collection, its similarity to the user's own in task and lengths and words of texts, and
+    its weight.
+    """
 
     collection: str
     task: str

@@ -39,7 +39,9 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Efficiency:
-    """Quality and cost of a system on a collection; None for a figure that its record lacks."""
+    """Quality and cost (times, bytes, memory) of a system on a collection; None for a figure that its record
+    lacks.
+    """
 
     quality: Row
     """The mean with its interval."""

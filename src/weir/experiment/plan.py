@@ -192,7 +192,9 @@ _NOT_HERE = "not on this machine: probed with made texts of the published length
 
 @dataclass(frozen=True)
 class Planned:
-    """The estimated cost of a system on a collection; None for an unknown figure."""
+    """The estimated cost of a system on a collection (seconds, disk, memory, tokens, dollars), with ranges;
+    None for an unknown figure.
+    """
 
     dataset: str
     system: str
@@ -209,7 +211,9 @@ class Planned:
     peak_mb: float | None = None
     """Peak memory."""
     tokens: float | None = None
-    """Tokens of an embedding API or a language model, estimated without a probe, like `dollars` and `prompts`."""
+    """Tokens of an embedding API or a language model; as `dollars` and `prompts`, estimated without a
+    probe.
+    """
     dollars: float | None = None
     notes: tuple[str, ...] = ()
     prompts: int | None = None

@@ -354,7 +354,7 @@ def _of_rank_file(system: str, dataset: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Reported:
-    """A dataset and split under the names that published scores use."""
+    """A dataset and split under the names that published scores use, with its number of queries."""
 
     dataset: str
     split: str

@@ -68,7 +68,9 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean, and its outcome against the published score that its system claims."""
+    """A mean compared with the published score that its system should reproduce: outcome, difference and its
+    cause.
+    """
 
     folder: str
     dataset: str

@@ -181,7 +181,9 @@ def rankings_file(folder: Path) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class ResultCell:
-    """A finished result: a system's rankings and scores on a collection, with their records."""
+    """A finished result: means, settings, and records of the rankings and scores of a system on a
+    collection.
+    """
 
     folder: Path
     dataset: str
@@ -200,7 +202,7 @@ class ResultCell:
     stages: tuple[tuple[Path, Record], ...] = ()
     """Folder and record of each stage that made its rankings, inputs first, the rankings last."""
     label: str = ""
-    """The system's name, and what differs if several cells of the collection share it."""
+    """The system's name, with the differing settings if several results on the collection share it."""
     title: str = ""
     """Label as readers are shown it (`Row.called`); "" if equal."""
     superseded: int = 0

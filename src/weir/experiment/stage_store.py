@@ -208,7 +208,9 @@ STAGE_STORES = Registry[Callable[[str, Path], StageSharing]]("stage store", grou
 
 @dataclass(frozen=True, eq=False)
 class StageCache:
-    """A collection's stages, each read from disk or computed once."""
+    """A cache of a collection's stages (indexes, rankings, scores), each read from disk or computed once,
+    with the last indexes and runs in memory.
+    """
 
     root: Path
     """The folder <results>/<collection>."""

@@ -352,7 +352,9 @@ class ComparedResult:
 
 @dataclass(frozen=True)
 class Effect:
-    """Both means after a change of scoring, and the share of their gap that it explains."""
+    """A change of scoring: both means after it, and the share of their gap that it explains or whether it
+    closes the gap.
+    """
 
     kind: str
     change: str
@@ -382,7 +384,9 @@ class Effect:
 
 @dataclass(frozen=True, repr=False)
 class Why:
-    """The settings, scoring rules and rankings that explain the gap of two means."""
+    """Why two means differ: settings that differ, effects of scoring rules, and agreement of the first ten
+    documents.
+    """
 
     measure: str
     first: str

@@ -144,7 +144,7 @@ class ParsedRows:
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """Identifiers with fixed numbers, prepared to be found by hash; nothing is found if `ids` is None."""
+    """A hash table of identifiers, which returns their numbers; nothing is found if `ids` is None."""
 
     ids: Ids | None
     hashes: NDArray[np.uint64]
@@ -170,7 +170,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Parser:
-    """A parser that also sorts rows by query and rank: numpy or compiled."""
+    """An implementation of parsing, ranking and hashing rows, by numpy or compiled, with its block size."""
 
     name: str
     block: int
@@ -640,7 +640,7 @@ class RankingBlock:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Settings for reading a source of rows."""
+    """Settings for reading a source of rows: the parser, in blocks or at once, and quoting."""
 
     engine: Parser
     whole: bool = False

@@ -46,7 +46,9 @@ OWN_SYSTEMS = ("sparta", "unicoil")
 
 @dataclass(frozen=True)
 class ModelCard:
-    """Published facts of an encoder, and the settings of its published scores."""
+    """Facts of a published encoder (checkpoint, size, training data), and the settings of its published
+    scores.
+    """
 
     name: str
     hub: str
@@ -442,7 +444,9 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """The settings that the files of a downloaded checkpoint declare."""
+    """The settings that the files of a downloaded checkpoint declare: length limits, pooling, heads,
+    similarity, prompts.
+    """
 
     root: Path
     """Folder of the whole checkpoint."""

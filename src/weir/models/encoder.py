@@ -504,7 +504,7 @@ precision."""
 
 @dataclass(frozen=True)
 class Stability:
-    """How much vectors of texts differ between encoding alone and in a batch."""
+    """The largest differences between vectors of texts encoded alone and in a batch, and the tolerance."""
 
     texts: int
     difference: float

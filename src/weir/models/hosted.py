@@ -66,7 +66,7 @@ Json: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Ask:
-    """Texts and settings of a request to an embedding API."""
+    """A request to an embedding API: model, texts, their kind (query or document), and vector size."""
 
     model: str
     texts: Sequence[str]

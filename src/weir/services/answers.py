@@ -384,7 +384,9 @@ class RequestCounts:
 
 @dataclass
 class ServiceUsage:
-    """Use of a service for a result, as recorded in the result's file."""
+    """Use of a service for a result, as recorded with it: versions, counts, durations, tokens, cost and
+    verdicts.
+    """
 
     name: str
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -172,7 +172,7 @@ class Clock:
 
 @dataclass
 class Spent:
-    """Requests, retries, texts and tokens used so far."""
+    """Counters of requests, retries, texts and tokens sent to paid services, and of seconds waited."""
 
     requests: int = 0
     """Requests, including retries."""
@@ -382,7 +382,9 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class AttemptError(Exception):
-    """A failed attempt at a request, which may be sent again."""
+    """A failed attempt at a request: kind, message and status, and whether and after how long to send it
+    again.
+    """
 
     kind: FailureKind
     message: str

@@ -212,7 +212,9 @@ class ComparisonMethod:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """The values of a measure for several systems, with a column for each query, or for each dataset."""
+    """The values of a measure for several systems, float64[systems, columns], with a column for each query,
+    or for each dataset.
+    """
 
     dataset: str
     measure: str
@@ -288,7 +290,7 @@ def _means_of_parts(parts: Sequence[Float64], geometric: bool) -> list[float]:
 
 @dataclass(frozen=True)
 class Standing:
-    """A system's mean with its interval, and its rank in a comparison."""
+    """A system in a comparison: its mean with interval, best and worst rank, and letters."""
 
     system: str
     mean: float
@@ -356,7 +358,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class DatasetCounts:
-    """Numbers of datasets on which a system is better or worse than a baseline."""
+    """Numbers of datasets on which a system is better or worse than a baseline, by mean and by verdict."""
 
     system: str
     baseline: str
@@ -376,7 +378,9 @@ class DatasetCounts:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """The comparison of several systems by a measure on a dataset, best mean first."""
+    """The comparison of several systems by a measure on a dataset: means, best first, the tested pairs, and
+    settings.
+    """
 
     dataset: str
     measure: str

@@ -93,7 +93,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True, eq=False)
 class LabelTables:
-    """A confusion table of two raters' labels for each query."""
+    """A confusion table of two raters' labels for each query, and counts of pairs that only one labelled."""
 
     queries: Ids
     labels: Float64

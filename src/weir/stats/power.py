@@ -107,7 +107,9 @@ class Need:
 
 @dataclass(frozen=True, repr=False)
 class PowerPlan:
-    """The smallest difference that the present queries can show, and the queries that given differences need."""
+    """The smallest difference of two systems that a test can show with the present queries, and the numbers
+    of queries that given differences need.
+    """
 
     measure: str
     queries: int

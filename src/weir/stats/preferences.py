@@ -36,7 +36,7 @@ class Preference:
 
 @dataclass(frozen=True)
 class WinRate:
-    """How often `first` is preferred to `second`."""
+    """Numbers of wins, ties and losses of `first` against `second`, and its win rate with interval."""
 
     first: str
     second: str

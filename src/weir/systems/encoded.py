@@ -120,7 +120,7 @@ def share_encoder(system: _System[Any, Any]) -> ShareEncoder:
 
 @dataclass(frozen=True, eq=False)
 class DocumentEncoding:
-    """A loaded encoder of documents, and the store of the rows that it makes."""
+    """A loaded encoder of documents, the store of its vectors, and how texts are divided into blocks."""
 
     store: RowStore
     encode: Encode

@@ -32,7 +32,9 @@ MAX_DEPTH = 10_000_000
 
 @dataclass(frozen=True)
 class Context:
-    """Folder, progress function and shelf with which a system indexes or searches."""
+    """The folder, progress function, provider of parts' indexes, and use of caches with which a system
+    indexes or searches.
+    """
 
     folder: Path | None = None
     """Folder of the index; None for memory."""
@@ -65,7 +67,9 @@ IN_MEMORY = Context()
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a searcher or scorer besides index size and time."""
+    """Costs of a searcher or scorer besides index size and time: external bytes, cache hits, scored pairs,
+    requests, and whether it may be timed.
+    """
 
     external_bytes: int = 0
     """Bytes of vectors and weights outside the index: in stores or on a server."""
@@ -187,7 +191,7 @@ folder, except texts that are stored already."""
 
 @runtime_checkable
 class Encoding(Protocol):
-    """A retriever whose documents several processes may encode together before one indexes."""
+    """A retriever whose documents several processes can encode in shares, before one of them indexes."""
 
     def encoding_blocks(self, documents: int) -> int:
         """Return the number of blocks in which so many documents are encoded; 1 allows only one process."""
@@ -217,7 +221,7 @@ class Retriever(Protocol):
 
 
 class Shelf(Protocol):
-    """Provides the indexes and rankings of a composite system's parts, each made once."""
+    """A cache of the indexes and rankings of a composite system's parts, each made once."""
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """Return the part's searcher, from its stored index or a new one."""
@@ -228,7 +232,7 @@ class Shelf(Protocol):
 
 @dataclass(frozen=True)
 class Component:
-    """A system within a composite system, and its use there."""
+    """A system within a composite system, and how its index and rankings are used there."""
 
     system: Retriever
     takes: Literal["run", "index"]
@@ -287,7 +291,7 @@ class Indexed(Protocol):
 
 @runtime_checkable
 class Fetched(Protocol):
-    """A part that may need a download or an optional package."""
+    """A system or re-ranker that may need a download or an optional package."""
 
     def fetch(self) -> None:
         """Download the files that `describe` needs; raises DownloadError if that fails."""
@@ -303,7 +307,7 @@ class Installed(Protocol):
 
 @runtime_checkable
 class CollectionAware(Protocol):
-    """A part that depends on the collection, for example by its prompts."""
+    """A system or re-ranker that depends on the collection, for example by its prompts."""
 
     def adapted_to(self, collection: str, instruction: str) -> object:
         """Return the system or re-ranker adapted to a collection and its instruction, "" for none."""

@@ -123,7 +123,9 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """The best settings of a fusion on judged queries, and its values on held-out queries."""
+    """The best settings of a fusion on all judged queries, and the settings and values of each fold of
+    cross-validation.
+    """
 
     measure: Measure
     tried: int

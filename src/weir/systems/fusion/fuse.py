@@ -34,7 +34,9 @@ BLOCK_ROWS = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class CandidateBlock:
-    """Documents that the fused runs return for some consecutive queries."""
+    """The documents that any fused run returns for some consecutive queries, with rank and scores in each
+    run.
+    """
 
     first: int
     """Number of the first query in the pool."""

@@ -76,7 +76,9 @@ Lengths: TypeAlias = Literal["byte", "exact"]
 
 @dataclass(frozen=True)
 class BM25Preset:
-    """Named settings of BM25 that reproduce another tool's scores."""
+    """Settings of BM25 (analyzer, k1, b, rounding of lengths, fields, stop words) that reproduce another
+    tool's scores.
+    """
 
     reproduces: str
     analyzer: str = "lucene-english"

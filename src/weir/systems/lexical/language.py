@@ -64,7 +64,9 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class Language:
-    """A recognised language; languages of one script may be taken for each other."""
+    """A recognised language, with the evidence and the analyzer for it; languages of one script may be
+    confused.
+    """
 
     name: str
     evidence: str
