@@ -363,7 +363,9 @@ def _query_label(query: str, text: str) -> str:
 
 @_charts_of("diff")
 def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
-    """Return charts of queries on which two systems differ, at most the MANY_QUERIES largest differences."""
+    """Return a chart for each pair of systems with queries on which they differ, at most the MANY_QUERIES
+    largest differences.
+    """
     drawn = []
     for one in differences:
         way = direction(one.measure) or 1
@@ -387,7 +389,9 @@ def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
 
 @_charts_of("efficiency")
 def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = None) -> tuple[Chart, ...]:
-    """Return charts of quality against query time, and of the spread of query times, for each dataset."""
+    """Return for each dataset a chart of quality against query time, if two systems are timed, and of the
+    spread of query times.
+    """
     from weir.experiment.efficiency import timed_singly
 
     names = numbers or system_numbers(one.quality.system for one in costs)

@@ -141,7 +141,8 @@ class Cell:
         return stored[0], [rows[name] for name in names]
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
-        """Compute what is missing, and return (folder, rows of means).
+        """Compute missing rankings and scores under a lock, delete outdated scores, and return (folder, rows
+        of means by these measures).
 
         wait: otherwise return None if another process computes it.
         """
@@ -382,8 +383,8 @@ class Experiment:
 
     @staticmethod
     def read(path: Path | str) -> Experiment:
-        """Return the experiment in a TOML file with datasets, systems, measures and k; raises FormatError,
-        UnknownName for another key.
+        """Return the experiment in a TOML file with datasets, systems, measures and k, each by default as in
+        `Experiment`; raises FormatError for other values, UnknownName for another key.
         """
         path = path_of(path)
         table = read_toml(path, "an experiment file", pipes=True)
@@ -482,9 +483,8 @@ class Experiment:
         return [cell_of(*one) for one in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
-        """Load the datasets, groups as their members.
-
-        Raises as `load`, FormatError for damaged contents or missing documents, BadValue for two of one name.
+        """Load the distinct datasets, groups as their members. Raises as `load`, FormatError for damaged
+        contents or missing documents, BadValue for two datasets or splits of one name.
         """
         loaded: list[Dataset] = []
         for reference in self.datasets:

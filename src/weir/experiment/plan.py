@@ -231,7 +231,7 @@ class Planned:
 def planned_total(plans: Sequence[Planned]) -> tuple[int, float, float | None] | None:
     """Return (prompts, tokens, dollars) of language models in a plan; None without any.
 
-    Shared prompts count once; dollars are None without prices.
+    Shared prompts count once; dollars sum the known prices, None without any.
     """
     most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
     for one in plans:
@@ -802,7 +802,8 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 
 
 def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
-    """Return a note on a grid's time on a cluster, and its price if known.
+    """Return a note on a grid's time on a cluster, with its range, and on its price if known; systems without
+    an estimate are only counted.
 
     machine_price: dollars for a machine and hour.
     """

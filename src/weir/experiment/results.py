@@ -472,7 +472,7 @@ def _called(cell: ResultCell, dataset: str, unit: str = "") -> ResultCell:
 def open_cell(folder: Path | str) -> ResultCell:
     """Return the finished result in a folder such as results/scifact/bm25-fa19b4d424.
 
-    Raises FormatError without one, BadValue for several.
+    Raises FormatError without one, BadValue for several results or splits.
     """
     folder = path_of(folder)
     if not folder.is_dir():
@@ -1356,8 +1356,8 @@ def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means over complete groups of datasets with the same k, by system and measure; [] without a
-    group.
+    """Return the means over complete groups of datasets, by measure and system that has all members with the
+    same k; [] without a group.
     """
     datasets = {cell.dataset for cell in cells}
     whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]

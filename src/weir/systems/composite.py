@@ -196,7 +196,9 @@ class AnsweredDocuments:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def codes(self, names: Iterable[str]) -> Int32:
-        """Return the position of each document in `ids`, int32[names]; -1 for one outside the collection."""
+        """Return the position of each document in `ids`, int32[names]; -1 for one outside the collection.
+        Without documents, new names are numbered as they come.
+        """
         if self.corpus is not NO_DOCUMENTS:
             return self.corpus.ids.codes(names).astype(np.int32)
         numbers = self._numbers

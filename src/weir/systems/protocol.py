@@ -469,7 +469,9 @@ def check_k(k: int) -> None:
 
 
 def described_depth(depth: int | None) -> dict[str, object]:
-    """Return the entries for a re-ranker's depth in its description; None counts as DEPTH."""
+    """Return the entries for a re-ranker's depth in its description; None counts as DEPTH, and DEPTH itself
+    is marked as named.
+    """
     # A named depth of DEPTH is another system than none: without a name all candidates are scored.
     entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}
     return entries | ({"named": True} if depth == DEPTH else {})
