@@ -201,8 +201,9 @@ def _process_session() -> str:
 
 
 def checkpoint_of(given: object) -> str:
-    """Return the name on the hub, or the last two parts of the path, of a model object's checkpoint; "" for
-    other objects."""
+    """Return the Hugging Face name, or the last two parts of the path, of a model object's checkpoint; "" for
+    other objects.
+    """
     checkpoint = getattr(getattr(given, "transformers_model", given), "name_or_path", None)
     if not isinstance(checkpoint, str) or not checkpoint.strip():
         return ""

@@ -63,7 +63,7 @@ class Benchmark:
     scores: Mapping[tuple[str, str], Scores]
     """Scores by (dataset, system)."""
     folder: Path | None = None
-    """The results folder; None if nothing was kept."""
+    """The results folder; None if nothing was stored."""
     twins: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     """Pairs of systems with the same rankings by construction, by dataset."""
 

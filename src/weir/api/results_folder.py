@@ -90,7 +90,7 @@ if TYPE_CHECKING:
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 Systems: TypeAlias = "str | Retriever | Sequence[str | Retriever] | None"
 ShownRows: TypeAlias = "tuple[list[ResultCell], ResultSet[Row]]"
-"""The cells of a results folder that are shown, and their means."""
+"""The results of a folder that are shown, and their means."""
 
 
 @checked

@@ -40,7 +40,7 @@ class FileScores:
     scores: Mapping[str, Scores]
     """Scores by name."""
     by_pair: Mapping[str, Scores]
-    """p-MRR by name; empty unless asked for."""
+    """p-MRR by name; empty unless requested."""
     rules: ScoringRules
     notes: tuple[Note, ...]
     left_out: tuple[Note, ...]

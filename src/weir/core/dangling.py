@@ -195,8 +195,9 @@ def composed_otherwise(known: Ids) -> Ids:
 
 
 def two_compositions(docs: Ids) -> list[str]:
-    """Return [a sentence] if documents of rankings stand in two Unicode compositions (NFC and NFD), as two documents;
-    else []."""
+    """Return [a sentence] if rankings name documents in two Unicode compositions (NFC and NFD), as two
+    documents; else [].
+    """
     if docs.strings.data.max(initial=0) < _BEYOND_ASCII:
         return []
     plain = Ids.of([name for name in docs.tolist() if unicodedata.is_normalized("NFC", name)])

@@ -135,7 +135,7 @@ class Qrels:
     name: str = ""
     """Name of the judged collection or file, as tables show it; "" if not known."""
     beside: Beside | None = None
-    """Rules of documents in a file beside the judgments; None without one."""
+    """Rules on documents from a file that accompanies the judgments; None without one."""
 
     @staticmethod
     @named_arguments

@@ -57,7 +57,7 @@ _PAGE = (
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table: its text, unrounded number, and marks such as bold."""
+    """A cell of a table: its text, unrounded number, and marks such as bold."""
 
     text: str
     best: bool = False

@@ -81,7 +81,7 @@ class Efficiency:
     exact_share: float | None = None
     """Share of the exact k best that an approximate search finds."""
     depth: int | None = None
-    """The number of documents that were asked for (k); times of different depths do not compare."""
+    """Documents per query requested (k); times of different depths do not compare."""
 
     @property
     def timed(self) -> bool:

@@ -322,7 +322,9 @@ class Share:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The size of a cluster: its machines, and the number of cells that they compute at once."""
+    """The size of a cluster: its machines, and the number of cells (a system on a dataset) that they compute
+    at once.
+    """
 
     machines: int
     cells: int
@@ -420,7 +422,8 @@ class Experiment:
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
-        """Compute what is missing of the grid in the folder `at`; return a result for each dataset and system.
+        """Compute missing results of the grid in the folder `at`; return a result for each dataset and
+        system.
 
         share: cells to begin with; results that other processes still compute are left out.
         on: see `execute`.

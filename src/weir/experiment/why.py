@@ -373,7 +373,9 @@ class Effect:
 
     @property
     def in_words(self) -> str:
-        """Return the explained share as text: a percentage, words above 100%, "-" without a gap."""
+        """Return the explained share as text: a percentage, words below 0 or above 100%, "-" without a
+        gap.
+        """
         share = self.explains if math.isnan(self.explains) else round(self.explains, 2)
         if share > 2:
             return "reverses and widens the gap"
@@ -726,7 +728,7 @@ def _rescored_side(
 
 
 SEEN_IN_RUNS = ("k", "answered", "self_match", "score_decimals", "distinct_scores")
-"""What a ranking shows of itself, and stands for settings where no record does."""
+"""Settings that a ranking itself shows, for rankings without a record."""
 
 
 def _settings_of_run(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:

@@ -675,8 +675,9 @@ LoadedEncoder: TypeAlias = Loaded | LoadedHosted | LoadedObject
 
 
 def instructed(loaded: LoadedEncoder, queries: Queries) -> tuple[LoadedEncoder, Strings]:
-    """Return (encoder, query texts), with each query's own instruction in its text if the prompt has {task};
-    else both unchanged."""
+    """Return (encoder, query texts), with prompt and each query's own instruction in its text, no longer in
+    the encoder, if the prompt has {task}; else both unchanged.
+    """
     metadata = queries.metadata
     if metadata is None or metadata.instruction is None:
         return loaded, queries.text

@@ -423,8 +423,9 @@ class ServiceUsage:
         self.milliseconds.setdefault(stored["at"], array("d")).append(stored["ms"])
 
     def facts(self) -> dict[str, object]:
-        """Return counts of answers, tokens, verdicts and failures, and latencies in milliseconds by
-        concurrency."""
+        """Return counts of answers, tokens, verdicts and failures (some only if not 0), and latencies in
+        milliseconds by concurrency.
+        """
         counts = self.counts
         facts: dict[str, object] = {
             "service": self.name,

@@ -300,7 +300,7 @@ class FolderShelf:
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
-    """Return the context's shelf, or a new FolderShelf in the context's folder.
+    """Return the context's shelf (cache of parts' indexes), or a new FolderShelf in the context's folder.
 
     build: False makes a new shelf raise StoreError for a missing index.
     """
