@@ -139,7 +139,6 @@ class Identity:
     """Declared by the owner of the object; None means that `session` identifies it, in this process only."""
     session: str = field(default_factory=lambda: os.urandom(8).hex(), compare=False)
     given: object = field(default=None, compare=False, repr=False)
-    """The object."""
     named: bool = field(default=True, compare=False, repr=False)
     """False if the name was derived from the object's function, checkpoint or class."""
 

@@ -200,7 +200,9 @@ def system_numbers(
 
 @_charts_of("results")
 def row_charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
-    """Return a chart of means with 95% intervals for each measure, with a panel for each dataset."""
+    """Return a chart of means with 95% intervals for each measure, with a panel for each dataset; rows of
+    groups are left out.
+    """
     numbers, charts = system_numbers(row.system for row in rows), list[Chart]()
     for measure in dict.fromkeys(row.measure for row in rows):
         of_measure = {

@@ -808,8 +808,8 @@ def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
 def gate_rules(
     max_drop: float | Mapping[str, float] = MAX_DROP, confidence: float = 0.95, interval: str = "t"
 ) -> GateRules:
-    """Return a gate's rules; raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for
-    another interval.
+    """Return a gate's rules, for a {measure: drop} with MAX_DROP for other measures; raises BadValue for a
+    negative drop and a confidence outside 0.5..1, UnknownName for another interval.
     """
     drops: dict[str, float] = {}
     if isinstance(max_drop, Mapping):

@@ -38,7 +38,6 @@ class FileScores:
     files: Mapping[str, Path]
     """Run files that can be scored, by name."""
     scores: Mapping[str, Scores]
-    """Scores by name."""
     by_pair: Mapping[str, Scores]
     """p-MRR by name; empty unless requested."""
     rules: ScoringRules

@@ -32,9 +32,9 @@ class Dangling:
     """Counts of judgments on documents that the collection lacks, these documents, and the probable cause."""
 
     judgments: int
-    """Number of such judgments."""
+    """Number of these judgments."""
     relevant: int
-    """Number of such judgments with a grade above 0."""
+    """Number of these judgments with a grade above 0."""
     documents: tuple[str, ...]
     """Identifiers of the missing documents, each once."""
     cause: str = ""

@@ -57,7 +57,6 @@ class Judged:
     intents: JudgedIntents | None = None
     """Ranks for each intent; None for judgments without intents."""
     judgments: AnyGrades | None = None
-    """The judgments that were joined."""
     tied_end: NDArray[np.bool_] | None = None
     """bool[Q]: True if a ranking ends among documents of equal score; None if not known."""
     own_first: int = 0

@@ -54,7 +54,6 @@ class ResultKind(Generic[T]):
     name: str
     """Name in saved results, for which an entry point in the group `weir.results` names the kind."""
     of: type[T]
-    """Class of the results."""
     tables: TablesOf
     """Tables of several results, for a terminal; keyword arguments beyond the results are display options."""
     page: TablesOf | None = None

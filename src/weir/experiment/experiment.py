@@ -86,7 +86,6 @@ class Cell:
     """A system on a dataset, with at most k documents for each query; rankings and scores are computed once."""
 
     stages: StageCache
-    """The stages of the dataset."""
     system: Retriever
     """As the user named it, which tables show."""
     k: int
@@ -412,8 +411,8 @@ class Experiment:
         """Compute what is missing of the grid in the folder `at`; return its rows of means, groups of datasets
         last.
 
-        The call can be repeated after an interruption, and processes may share a folder. Everything is checked
-        before anything runs. Raises as `complete`.
+        The call can be repeated after an interruption, and processes may share a folder. Raises as
+        `complete`.
 
         on: address of a cluster, such as ray or ray://host:10001.
         """

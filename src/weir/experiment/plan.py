@@ -209,7 +209,6 @@ class Planned:
     disk_bytes: float | None = None
     """Index, vectors and rankings."""
     peak_mb: float | None = None
-    """Peak memory."""
     tokens: float | None = None
     """Tokens of an embedding API or a language model; as `dollars` and `prompts`, estimated without a
     probe.

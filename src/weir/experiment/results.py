@@ -196,7 +196,6 @@ class ResultCell:
     settings: tuple[tuple[str, str], ...]
     """All settings of the records as (dotted name, text)."""
     ranked: Record
-    """Record of the rankings."""
     scored: tuple[tuple[Path, Record], ...]
     """Path and record of each set of scores by the same judgments, latest last."""
     stages: tuple[tuple[Path, Record], ...] = ()

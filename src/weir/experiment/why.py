@@ -359,9 +359,7 @@ class Effect:
     kind: str
     change: str
     first: float
-    """The first mean after the change."""
     second: float
-    """The second mean after the change."""
     gap: float
     """`second` minus `first`."""
     explains: float

@@ -148,7 +148,6 @@ class Lookup:
 
     ids: Ids | None
     hashes: NDArray[np.uint64]
-    """Hash of each identifier."""
     slots: Int32
     """int32: open-addressing table of the hashes."""
     filter: NDArray[np.bool_]

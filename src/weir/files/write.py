@@ -94,7 +94,6 @@ class Conversion:
     """The result of `weir data convert`: the written file, counts, and data that its format cannot hold."""
 
     target: Path
-    """File written."""
     kind: str
     """"run" or "qrels"."""
     queries: int

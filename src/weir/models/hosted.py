@@ -319,7 +319,6 @@ class ServiceProbe:
     path: Path
     values: Float32
     date: str
-    """Date of that response."""
     moved: float | None = None
     """Distance of today's response from it; None if not measured yet."""
 

@@ -502,7 +502,6 @@ class _RequestQueue:
     closed: bool = False
     error: BaseException | None = None
     pending: set[AnswerKey] = field(default_factory=set)
-    """Keys of requests that are being answered."""
     failures: int = 0
     """Consecutive unanswered requests."""
     turn: threading.Lock = field(default_factory=threading.Lock)

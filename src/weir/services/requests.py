@@ -49,7 +49,6 @@ class Key:
     # text; and every piece of PIECE_CHARACTERS of a longer key. Not found: other encodings, encryption, shorter
     # pieces, and keys of fewer than KEY_CHARACTERS inside an answer, where they may be ordinary words.
     variable: str | None
-    """Name of the environment variable."""
     value: str | None = field(repr=False)
 
     @staticmethod

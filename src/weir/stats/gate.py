@@ -99,7 +99,6 @@ class Gate:
     deviation: float
     """Standard deviation of the differences."""
     lost: int
-    """Number of queries that lost."""
     broken: tuple[QueryDifference, ...]
     """The queries that lost most."""
     left_out: int = 0

@@ -89,7 +89,6 @@ class Costs:
     """True if a repeated search costs only time and gives the same results, so that it may run for a
     measurement."""
     services: tuple[ServiceUsage, ...] = ()
-    """Requests to services."""
     measured: bool = True
     """True if the time is spent searching, not reading results made elsewhere."""
     asked_again: bool = False

@@ -129,7 +129,6 @@ class Fit:
 
     measure: Measure
     tried: int
-    """Number of settings tried."""
     chosen: Fusion
     """The best settings on all judged queries."""
     fitted: float

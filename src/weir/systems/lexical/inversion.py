@@ -371,7 +371,6 @@ class BlockSource:
     frequencies: Int32
     """int32[terms]: document frequency of each term, or an upper bound."""
     pairs: Callable[[int], Pairs]
-    """Returns the pairs of a block."""
     files: Callable[[int], list[str]]
     """Returns the names of a block's files, which are removed once it is inverted."""
     value: type[np.uint16] | type[np.int32] | type[np.float32] = np.float32

@@ -429,7 +429,7 @@ def best_field(
     """Return each query's k best documents by the best field's score plus `share` of the other fields'
     (Lucene's DisjunctionMaxQuery), in float32.
 
-    parts: an index for each field; `queries` has the terms for each.
+    parts, queries: for each field, its index and the queries' terms.
     """
     count, documents = len(queries[0][0]) - 1, len(parts[0].order)
     rank = np.empty(documents, np.int32)
