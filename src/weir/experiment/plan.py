@@ -316,9 +316,8 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
 
     precise: probe each system by itself without a time limit, instead of all within PROBING_SECONDS.
 
-    A missing collection is replaced by random texts of the published length. A failed probe is told in notes.
-    Raises UnknownName and BadValue as running would, and BadValue for functions and objects, and if all probes
-    fail.
+    A missing collection is replaced by random texts of the published length. Failed probes are noted. Raises
+    UnknownName and BadValue as running would, and BadValue for functions and objects, and if all probes fail.
     """
     deadline = time.monotonic() + PROBING_SECONDS
     experiment.refuse_empty()

@@ -137,8 +137,7 @@ def keep_order(
     labels: Mapping[str, str] | None = None,
     asked: Iterable[tuple[str, str]] = (),
 ) -> None:
-    """Append datasets and systems to the order file of a results folder, under a lock; raises StoreError if
-    it cannot be written.
+    """Append datasets and systems to the order file of a results folder, under a lock.
 
     judgments: {split: fingerprint} of judgments that become current. See `split_mark`.
     labels: {system: label}. Another system with the label loses it.
@@ -267,8 +266,8 @@ class ResultCell:
 
     @property
     def documents(self) -> int | None:
-        """Return the number of documents in the collection, as recorded with the newest scores or indexes;
-        None if not recorded. Raises FormatError for a damaged record.
+        """Return the number of documents in the collection; None if not recorded. Raises FormatError for a
+        damaged record.
         """
         with as_weir_writes_it(self.folder):
             documents = self.scored[-1][1].facts.get("documents")

@@ -208,8 +208,8 @@ STAGE_STORES = Registry[Callable[[str, Path], StageSharing]]("stage store", grou
 
 @dataclass(frozen=True, eq=False)
 class StageCache:
-    """A cache of a collection's stages (indexes, rankings, scores), each read from disk or computed once,
-    with the last indexes and runs in memory.
+    """A cache of a collection's stages (indexes, rankings, scores), each read from disk or computed once; the
+    last are in memory.
     """
 
     root: Path

@@ -43,8 +43,8 @@ COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_
 
 @dataclass
 class Making:
-    """A stage (index, rankings or scores) being computed: its seconds, memory and requests so far, and the
-    stages and objects it used.
+    """A stage (index, rankings or scores) being computed: its seconds, memory and requests, and the stages
+    and objects it used.
     """
 
     own: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))

@@ -240,9 +240,7 @@ def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
 
 
 def own_file(path: Path) -> Path:
-    """Delete a link, pipe or device at `path`, to make room for a regular file, and return `path`; raises
-    StoreError if that fails.
-    """
+    """Delete a link, pipe or device at `path`, to make room for a regular file, and return `path`."""
     with storing(path):
         if path.is_symlink() or is_stream(path):
             path.unlink()

@@ -504,7 +504,7 @@ precision."""
 
 @dataclass(frozen=True)
 class Stability:
-    """The largest differences between vectors of texts encoded alone and in a batch, and the tolerance."""
+    """The largest difference between vectors of texts encoded alone and in a batch, and its tolerance."""
 
     texts: int
     difference: float

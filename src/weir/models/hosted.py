@@ -576,9 +576,8 @@ class LoadedHosted:
     ) -> Iterator[Float32]:
         """Yield the vectors of texts in order, a block for each response, float32[texts, dimensions].
 
-        A request is sent only when its block is consumed, so that a caller who stores blocks never pays
-        twice. Requests that are too large or too slow are halved. Warns if the model has changed since its
-        first probe. Raises ServiceError.
+        A request is sent only when its block is consumed. Requests that are too large or too slow are halved.
+        Warns if the model has changed since its first probe. Raises ServiceError.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts

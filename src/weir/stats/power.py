@@ -107,8 +107,8 @@ class Need:
 
 @dataclass(frozen=True, repr=False)
 class PowerPlan:
-    """The smallest difference of two systems that a test can show with the present queries, and the numbers
-    of queries that given differences need.
+    """The smallest difference that a test can show with the present queries, and the queries that given
+    differences need.
     """
 
     measure: str

@@ -85,8 +85,7 @@ def resampled_counts(
 ) -> Iterator[Float64]:
     """Yield how often each query occurs in samples drawn with replacement, in blocks float64[samples, queries].
 
-    Each block reuses the memory of the previous block. A second call with the same generator gives other
-    samples.
+    Each block reuses the memory of the previous block.
     cells: approximate block size; the samples do not depend on it.
     """
     # Independent Poisson counts, given their sum, are a sample of that size drawn with replacement. With a mean

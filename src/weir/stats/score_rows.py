@@ -595,7 +595,7 @@ def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
 @checked
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
     """Return a row for each measure: its mean over the queries that count, the 95% interval, and, if known,
-    the range over orders of ties, judged share and mean by people's labels.
+    range over ties, judged share and mean by people's labels.
     """
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
     counted, movable = scores.counted(), scores.movable()

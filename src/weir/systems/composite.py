@@ -197,7 +197,7 @@ class AnsweredDocuments:
 
     def codes(self, names: Iterable[str]) -> Int32:
         """Return the position of each document in `ids`, int32[names]; -1 for one outside the collection.
-        Without documents, new names are numbered as they come.
+        Without documents, names are numbered as they come.
         """
         if self.corpus is not NO_DOCUMENTS:
             return self.corpus.ids.codes(names).astype(np.int32)

@@ -67,8 +67,8 @@ IN_MEMORY = Context()
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a searcher or scorer besides index size and time: external bytes, cache hits, scored pairs,
-    requests, and whether it may be timed.
+    """Costs of a searcher or scorer besides index size and time: bytes, cache hits, scored pairs, requests;
+    whether it may be timed.
     """
 
     external_bytes: int = 0
@@ -468,8 +468,8 @@ def check_k(k: int) -> None:
 
 
 def described_depth(depth: int | None) -> dict[str, object]:
-    """Return the entries for a re-ranker's depth in its description; None counts as DEPTH, and DEPTH itself
-    is marked as named.
+    """Return the entries for a re-ranker's depth in its description; None counts as DEPTH, a given DEPTH is
+    marked.
     """
     # A named depth of DEPTH is another system than none: without a name all candidates are scored.
     entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}

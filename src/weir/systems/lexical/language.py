@@ -81,8 +81,8 @@ class Language:
         return titles.get(self.name, self.name.title())
 
     def suits(self, analyzer: Analyzer) -> bool:
-        """Return True if an analyzer is for this language or for any; for languages of bigrams, if it makes
-        these or is a user's own function.
+        """Return True if an analyzer is for this language or for any; languages of bigrams need these or a
+        user's own function.
         """
         if self.analyzer.endswith("-bigrams"):  # one's own functions are trusted
             return analyzer.cut is not None and (analyzer.name == self.analyzer or analyzer.own)
