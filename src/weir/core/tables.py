@@ -579,8 +579,9 @@ def columns(
     """Return rows of cells as text in aligned columns; the first row is the header.
 
     right, tail: the last `right` columns before the last `tail` are right-aligned.
-    width: of the terminal; None for no limit. Wide cells are wrapped; other columns go to further tables
-        below, each with the first `keys` columns.
+    width: of the terminal; None for no limit.
+    Wide cells are wrapped; columns that do not fit go to further tables below, each with the first `keys`
+    columns.
     """
     plain, natural = _printable_cells(lines)
     count = len(natural)

@@ -89,6 +89,7 @@ class PublishedCheck:
     difference: float = math.nan
     """Own minus published; NaN without a published score."""
     decimals: int = 0
+    """Number of compared decimals."""
     nearest: tuple[Neighbour, ...] = ()
     """Other systems' scores."""
     because: str = ""

@@ -79,7 +79,9 @@ _SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 @dataclass(frozen=True)
 class GridOrder:
-    """A results folder's datasets and systems in the order requested, with current judgments and labels."""
+    """A results folder's datasets and systems in the order requested, with current judgments, labels, and the
+    systems of each split.
+    """
 
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
@@ -832,6 +834,7 @@ class GivenObject:
 
     name: str
     version: str | None
+    """None for an object without a version."""
     made_of: str
     """Its function or class; "" if no record tells."""
     checkpoint: str

@@ -57,6 +57,7 @@ class LabelTable:
     """Column of the query; `doc` and `origin` likewise."""
     doc: int
     origin: int | None
+    """None without such a column."""
     rows: Sequence[tuple[object, ...]]
     """Cells of each row, None for a missing one."""
     lines: Sequence[int]

@@ -49,6 +49,7 @@ class CollectionPart:
 
     path: Path
     member: str | None = None
+    """Name in the zip `path`; None for a file on disk."""
     within: Path | None = field(default=None, compare=False)
     """Folder that contains the file or the TOML file that names it."""
 

@@ -377,7 +377,7 @@ class LoadedObject:
     encoder: ObjectEncoder
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Float32:
-        """Return one vector per text, float32[texts, d]; [0, 0] without texts.
+        """Return one vector per text, float32[texts, d], of length 1 for cosine; [0, 0] without texts.
 
         Warns (RankingWarning) if lengths of vectors differ and cosine, which ignores them, is only assumed.
         Raises BadValue if the object returns anything but finite vectors.

@@ -284,6 +284,7 @@ class Outcome:
     seconds: float = 0.0
     """Seconds from sending to answer."""
     error: AttemptError | None = None
+    """None with an answer."""
 
 
 Retried: TypeAlias = Callable[[AttemptError], None]

@@ -391,6 +391,7 @@ class Comparison:
     standings: tuple[Standing, ...]
     pairs: tuple[Pair, ...]
     baseline: str | None
+    """None if all pairs are compared."""
     method: ComparisonMethod
     reach: Reach
     """The smallest p-value that is possible here, and whether it can be significant."""
@@ -774,10 +775,11 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
-    """Return each system's letters, best system first: two systems share a letter unless one of them is better.
+    """Return each system's letters, best system first: two systems share a letter unless one of them is
+    better.
 
-    apart: bool[systems, systems], True if one of the two systems is better. Raises BadValue if not symmetric.
-        After z come aa, ab.
+    apart: bool[systems, systems], True if one of the two systems is better.
+    After z come aa, ab. Raises BadValue if `apart` is not symmetric.
     """
     count = len(apart)
     if apart.shape != (count, count) or (apart != apart.T).any():
@@ -930,7 +932,8 @@ def verdicts_across(
 
 
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
-    """Return the parts of a dataset as one table over all queries, with every part weighted equally.
+    """Return the parts of a dataset as one table over all queries, with every part weighted equally; a single
+    part unchanged.
 
     Raises BadValue if systems or measure differ, or if there are no parts.
     """

@@ -120,7 +120,9 @@ class QueryAgreement:
 
 @dataclass(frozen=True, repr=False)
 class Agreement:
-    """The agreement of two raters on the pairs that both labelled, with 95% intervals from resampled queries."""
+    """The agreement of two raters on the pairs that both labelled: confusion table, statistics with 95%
+    intervals from resampled queries, and values by query.
+    """
 
     first: str
     second: str

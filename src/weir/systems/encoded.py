@@ -222,6 +222,7 @@ class EncodedSearcher(Generic[L, Q, D]):
     corpus: Corpus
     documents: D
     opened: L | None = None
+    """The loaded encoder; None to load it on first use."""
     reused: int = 0
     """Documents whose rows were stored before."""
     read_bytes: int = 0

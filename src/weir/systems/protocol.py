@@ -325,8 +325,9 @@ class ApproximateSearcher(Protocol):
     """A searcher that may miss documents that an exact search finds."""
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """Return the share of the exact k best documents that is missed; raises BadValue for an exact
-        search."""
+        """Return the mean shares of the exact k best documents missed, by cause; raises BadValue for an exact
+        search.
+        """
 
 
 @runtime_checkable
