@@ -338,7 +338,7 @@ def _dataset(collection: Any, number: int) -> str | Path | Dataset:  # noqa: ANN
 def uninstall(system: str) -> Iterator[str]:
     """Remove the tables and indexes that a system made on a server, yielding their names.
 
-    Raises BadValue for a system that makes none, UnknownName.
+    Raises BadValue for a system that makes none, UnknownName for an unknown system.
     """
     installed = [part for part in parts_of(parse_system(system)) if isinstance(part, Installed)]
     if not installed:

@@ -118,9 +118,9 @@ class Figure:
 
         width: "page", 7 inches, or "column", 3.33 inches.
 
-        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A tall
-        chart becomes several files. Raises UnknownName for another suffix or width, MissingExtra for .png or .pdf
-        without vl-convert-python, StoreError.
+        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A
+        tall chart becomes several files. Raises UnknownName for another suffix or width, MissingExtra for
+        .png or .pdf without vl-convert-python.
         """
         whole = path_of(path)
         px = figure_px(width, [whole.suffix[1:]])
@@ -156,7 +156,7 @@ def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
 
     width: "page" or "column".
 
-    Raises MissingExtra for .png or .pdf without vl-convert-python, StoreError.
+    Raises MissingExtra for .png or .pdf without vl-convert-python.
     """
     text = svg(chart, WIDTHS_PX[width], key=True)
     data = text.encode()

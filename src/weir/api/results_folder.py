@@ -314,7 +314,7 @@ def provenance(
 
     datasets, systems: only these, by default all.
 
-    Raises FormatError without a result, UnknownName.
+    Raises FormatError without a result, UnknownName for an absent dataset or system.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     notes = (*damaged, *map(Note, mixed_provenance(cells)))
@@ -376,7 +376,7 @@ def cells_of(
 
     systems, datasets: only these; None or () for all.
 
-    Raises FormatError without a result, UnknownName.
+    Raises FormatError without a result, UnknownName for an absent one.
     """
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
     names = [str(system) for system in several]

@@ -155,8 +155,8 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 
 @dataclass(frozen=True)
 class CollectionCard:
-    """Facts about a split of a collection, as `weir data stats` shows them: counts and mean lengths of its
-    parts, copies and gaps.
+    """Facts about a split of a collection, as `weir data stats` shows them: counts, mean lengths, copies and
+    gaps.
     """
 
     name: str

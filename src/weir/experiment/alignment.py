@@ -141,7 +141,7 @@ def align(
 ) -> Alignment:
     """Return the similarity of benchmark collections to one's own, and systems' means weighted by it.
 
-    mine: one's own collection, by name or path.
+    mine: a collection by name or path.
     others: collections compared also by their words; by default the catalogue's, by length and task only.
     task: the task of `mine`, as the catalogue names it.
     results: a results folder, whose systems are ranked among the published ones.

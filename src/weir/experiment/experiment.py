@@ -427,7 +427,7 @@ class Experiment:
         share: cells to begin with; results that other processes still compute are left out.
         on: see `execute`.
 
-        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError.
+        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder.
         """
         if is_address(at):
             raise BadValue(

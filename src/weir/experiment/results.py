@@ -906,8 +906,7 @@ def with_collections(
     by: groups of queries; collections are loaded if it names a column.
     collections: each NAME=PATH or PATH.
 
-    Results without their collection here are left out, unless all are. Raises UnknownName or BadValue for a wrong
-    place.
+    Results without their collection here are left out, unless all are. Raises as `collection_places`.
     """
     if not is_column(by):
         return [(cell, None) for cell in cells], []

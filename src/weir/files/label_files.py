@@ -354,8 +354,8 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 
 def labels_from(value: object) -> Qrels:
-    """Return labels from a path (`read_labels`), or from judgments as `weir.evaluate` takes them; raises
-    BadValue.
+    """Return labels from a path (`read_labels`), or from judgments as `weir.evaluate` takes them. Raises as
+    these.
     """
     return read_labels(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else qrels_from(value)
 

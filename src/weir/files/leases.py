@@ -227,7 +227,7 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
 
     wait: otherwise yield False if another process holds it.
 
-    A killed process's lock is free at once on its machine, elsewhere when its lease expires. Raises StoreError.
+    A killed process's lock is free at once on its machine, elsewhere when its lease expires.
     """
     store, place, pause = LeaseFolder(path.parent), f"{path.name}.lease", 0.001
     while True:

@@ -577,7 +577,7 @@ class LoadedHosted:
         """Yield the vectors of texts in order, a block for each response, float32[texts, dimensions].
 
         A request is sent only when its block is consumed. Requests that are too large or too slow are halved.
-        Warns if the model has changed since its first probe. Raises ServiceError.
+        Warns if the model has changed since its first probe. Raises ServiceError if the service fails.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts

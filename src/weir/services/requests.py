@@ -465,7 +465,7 @@ def exchange(
     time_limits: seconds without any byte, seconds for the whole exchange.
     masked: masks secrets in messages.
 
-    Raises AttemptError for a broken connection or another status, and AnswerTooLargeError.
+    Raises AttemptError for a broken connection or another status, AnswerTooLargeError beyond `max_bytes`.
     """
     silence, whole = time_limits
     try:

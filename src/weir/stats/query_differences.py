@@ -182,8 +182,7 @@ def shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ..
 def with_texts(
     differences: QueryDifferences, queries: Queries | None, corpus: Corpus | None
 ) -> QueryDifferences:
-    """Return the differences with the texts of queries and documents that the collection has; None adds no
-    texts.
+    """Return the differences with the texts of queries and documents that the collection has.
 
     Raises BadValue if the collection has none of the queries.
     """

@@ -67,8 +67,8 @@ IN_MEMORY = Context()
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a searcher or scorer besides index size and time: bytes, cache hits, scored pairs, requests;
-    whether it may be timed.
+    """Costs of a searcher or scorer besides index size and time: bytes, cache hits, scored pairs,
+    requests.
     """
 
     external_bytes: int = 0
@@ -201,7 +201,7 @@ class Encoding(Protocol):
 
 @runtime_checkable
 class Retriever(Protocol):
-    """A frozen dataclass that indexes a corpus; `str()` gives its name."""
+    """A retrieval system: a frozen dataclass that indexes a corpus; `str()` gives its name."""
 
     def describe(self) -> dict[str, object]:
         """Return everything that decides the rankings, as JSON, the key of stored results.
