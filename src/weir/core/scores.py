@@ -57,7 +57,7 @@ class Note:
 
 @dataclass(frozen=True, eq=False)
 class LabelUse:
-    """How scores used a model's labels in addition to people's judgments."""
+    """How scores used a model's labels besides people's judgments."""
 
     sentence: str
     """Printed beside the table."""

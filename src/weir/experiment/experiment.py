@@ -560,8 +560,8 @@ class Experiment:
 
         at: results folder; None to store nothing.
 
-        Raises BadValue for nothing to run or a bad k, UnknownName for an unknown name, and as systems and
-        datasets do that cannot be loaded.
+        Raises BadValue for nothing to run or a bad k, UnknownName for an unknown name, and the errors of
+        loading systems and datasets.
         """
         self.refuse_empty()
         systems = self.parsed_systems()

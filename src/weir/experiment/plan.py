@@ -800,8 +800,7 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 
 
 def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
-    """Return a note on a grid's time on a cluster, with its range, and on its price if known; systems without
-    an estimate are only counted.
+    """Return a note on a grid's time on a cluster, with its range, and on its price if known.
 
     machine_price: dollars for a machine and hour.
     """

@@ -99,9 +99,7 @@ class ModelCard:
         return {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(self.kind, "")
 
     def has_checkpoint(self, name: str) -> bool:
-        """Return True if a model object's checkpoint, a Hugging Face name or the end of a path, is this
-        model's.
-        """
+        """Return True if a model object's checkpoint, a Hugging Face name or path's end, is this model's."""
         return name == self.hub or (bool(self.package) and name == f"{self.package}/{self.package_folder}")
 
     @property

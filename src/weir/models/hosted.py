@@ -346,8 +346,7 @@ def service_probe(
     answer: Callable[[], Float32],
     clock: Clock,
 ) -> ServiceProbe:
-    """Return the stored response to the probe; if there is none, request and store it, once for all
-    processes.
+    """Return the stored response to the probe; if there is none, request and store it.
 
     about: facts to store with it.
     entry: name of the vectors in the file.

@@ -212,9 +212,7 @@ class ComparisonMethod:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """The values of a measure for several systems, float64[systems, columns], with a column for each query,
-    or for each dataset.
-    """
+    """The values of a measure for several systems, with a column for each query, or for each dataset."""
 
     dataset: str
     measure: str

@@ -510,9 +510,7 @@ class Filtered:
 
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
-    """Return the queries, restricted further to documents for which `fitting`, bool[documents], is True;
-    their own filters are evaluated.
-    """
+    """Return the queries, restricted further to documents for which `fitting`, bool[documents], is True."""
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
         metadata = datasets.load.filtered(queries, corpus).metadata or metadata
