@@ -86,7 +86,7 @@ class Making:
 
 @dataclass(frozen=True, eq=False)
 class Stopwatch:
-    """Measures the stages being computed, each within the one before."""
+    """A stack of the stages being computed, each within the one before, to measure their costs."""
 
     at_work: list[Making] = field(default_factory=list)
 

@@ -372,7 +372,7 @@ class ObjectEncoder:
 
 @dataclass(frozen=True, eq=False)
 class LoadedObject:
-    """A user's encoder object."""
+    """A loaded `ObjectEncoder`, which calls a user's object."""
 
     encoder: ObjectEncoder
 

@@ -319,8 +319,8 @@ BAR_DEVIATIONS = 5
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The k best documents of each query, by descending score, then document id; fewer if there are fewer
-    documents.
+    """The k best documents of each query, by descending score, then descending document id; all if there are
+    fewer.
     """
 
     ptr: Int64
