@@ -180,8 +180,8 @@ def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | 
 
 
 def conventions_of(conventions: Conventions | str | Mapping[str, Any]) -> Conventions:
-    """Return Conventions from a value, a text such as "ties=expected", or {name: word}; raises UnknownName,
-    BadValue for other text.
+    """Return Conventions from a value, a text such as "ties=expected", or {name: word}; raises UnknownName
+    for an unknown name or word, BadValue for other text.
     """
     if isinstance(conventions, str):
         return parse_conventions(conventions)

@@ -203,7 +203,7 @@ def model_named(text: str, datasets: Collection[str] = ()) -> str:
 
     datasets: prefer models with scores on these published collections.
 
-    Raises UnknownName, BadValue for words that fit several.
+    Raises UnknownName if none fits, BadValue if several do.
     """
     every = sorted({s.model for s in _scores()})
     if text in every:

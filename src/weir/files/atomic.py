@@ -258,7 +258,7 @@ def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write text to a UTF-8 file atomically; raises StoreError, and UnicodeEncodeError for a lone surrogate."""
+    """Write text to a UTF-8 file atomically; raises UnicodeEncodeError for a lone surrogate."""
     write_bytes(path, text.encode("utf-8"), durable)
 
 
