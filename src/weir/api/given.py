@@ -147,7 +147,7 @@ def all_rankings(rankings: Sequence[object], collection: Collection = None) -> l
 
 
 def run_from_given(ranking: object, collection: Collection = None) -> Run:
-    """Return a Run from a ranking in any form of `run_from`, or a results folder; raises BadValue if that has
-    not exactly one result, and as `run_from`.
+    """Return a Run from a ranking in any form of `run_from`, or a results folder with a single result. Raises
+    as `run_path` and `run_from`.
     """
     return run_from(one_ranking(ranking, collection))
