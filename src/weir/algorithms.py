@@ -1,7 +1,7 @@
-"""Version numbers of algorithms whose output results depend on.
+"""Version numbers of algorithms that decide results.
 
-A number is part of the key under which the algorithm's output is stored, and is raised if equal settings give
-different output, so that older stored output is not reused.
+A number is part of the key of stored output, and is raised if equal settings give different output, so that
+older output is not reused.
 """
 
 from __future__ import annotations

@@ -108,7 +108,9 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def named_arguments(called: T) -> T:
-    """Return a function or dataclass that raises CallError for an unknown, surplus or repeated argument."""
+    """Return a function or dataclass, which is changed in place, that raises CallError for an unknown,
+    surplus or repeated argument.
+    """
     function: Any = vars(called)["__init__"] if isinstance(called, type) else called
 
     @cache

@@ -162,7 +162,7 @@ class UnknownAttribute(UnknownName, AttributeError):
 
 
 class NotIndexed(WeirError, AttributeError):
-    """A system is asked to search before it has documents."""
+    """Raised for a search by a system that has no index of documents yet."""
 
 
 class CallError(WeirError, TypeError):

@@ -132,14 +132,13 @@ def _loaded(point: EntryPoint, kind: str) -> Any:  # noqa: ANN401  whatever its 
 
 @dataclass(frozen=True)
 class Identity:
-    """Name and version of an object that is in no registry, for tables and for keys of stored results."""
+    """Name and version of a user's object, for tables and for keys of stored results."""
 
     name: str
     version: str | None = None
     """Declared by the owner of the object; None means that `session` identifies it, in this process only."""
     session: str = field(default_factory=lambda: os.urandom(8).hex(), compare=False)
     given: object = field(default=None, compare=False, repr=False)
-    """The object."""
     named: bool = field(default=True, compare=False, repr=False)
     """False if the name was derived from the object's function, checkpoint or class."""
 
@@ -201,8 +200,9 @@ def _process_session() -> str:
 
 
 def checkpoint_of(given: object) -> str:
-    """Return the name on the hub, or the last two parts of the path, of a model object's checkpoint; "" for
-    other objects."""
+    """Return the Hugging Face name, or the last two parts of the path, of a model object's checkpoint; "" for
+    other objects.
+    """
     checkpoint = getattr(getattr(given, "transformers_model", given), "name_or_path", None)
     if not isinstance(checkpoint, str) or not checkpoint.strip():
         return ""

@@ -127,7 +127,7 @@ ARCHIVE_MEMBERS = 10_000
 NUMBER_DIGITS = 100
 """Digits of a whole number in a server's answer; four times as many exceed a float."""
 DESCRIPTION_BYTES, DESCRIPTION_SECONDS = 64 << 20, 300.0
-"""Maximal size and time of the hub's description of a data set."""
+"""Maximal size and time of the Hugging Face hub's description of a data set."""
 
 
 def unpacked_times() -> int:

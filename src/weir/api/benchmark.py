@@ -63,12 +63,14 @@ class Benchmark:
     scores: Mapping[tuple[str, str], Scores]
     """Scores by (dataset, system)."""
     folder: Path | None = None
-    """The results folder; None if nothing was kept."""
+    """The results folder; None if nothing was stored."""
     twins: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     """Pairs of systems with the same rankings by construction, by dataset."""
 
     def __getitem__(self, cell: tuple[str | Dataset, object]) -> Scores:
-        """Return the scores of a (dataset, system) pair, by name or value; raises UnknownName."""
+        """Return the scores of a (dataset, system) pair, by name, title or value; raises UnknownName for a
+        pair without scores.
+        """
         dataset, system = cell
         name = dataset.name if isinstance(dataset, Dataset) else str(dataset)
         titled = {title: one for one, title in self.titles.items()}
@@ -336,7 +338,7 @@ def _dataset(collection: Any, number: int) -> str | Path | Dataset:  # noqa: ANN
 def uninstall(system: str) -> Iterator[str]:
     """Remove the tables and indexes that a system made on a server, yielding their names.
 
-    Raises BadValue for a system that makes none, UnknownName.
+    Raises BadValue for a system that makes none, UnknownName for an unknown system.
     """
     installed = [part for part in parts_of(parse_system(system)) if isinstance(part, Installed)]
     if not installed:

@@ -118,9 +118,9 @@ class Figure:
 
         width: "page", 7 inches, or "column", 3.33 inches.
 
-        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A tall
-        chart becomes several files. Raises UnknownName for another suffix or width, MissingExtra for .png or .pdf
-        without vl-convert-python, StoreError.
+        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A
+        tall chart becomes several files. Raises UnknownName for another suffix or width, MissingExtra for
+        .png or .pdf without vl-convert-python.
         """
         whole = path_of(path)
         px = figure_px(width, [whole.suffix[1:]])
@@ -156,7 +156,7 @@ def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
 
     width: "page" or "column".
 
-    Raises MissingExtra for .png or .pdf without vl-convert-python, StoreError.
+    Raises MissingExtra for .png or .pdf without vl-convert-python.
     """
     text = svg(chart, WIDTHS_PX[width], key=True)
     data = text.encode()
@@ -200,7 +200,9 @@ def system_numbers(
 
 @_charts_of("results")
 def row_charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
-    """Return a chart of means with 95% intervals for each measure, with a panel for each dataset."""
+    """Return a chart of means with 95% intervals for each measure, with a panel for each dataset; rows of
+    groups are left out.
+    """
     numbers, charts = system_numbers(row.system for row in rows), list[Chart]()
     for measure in dict.fromkeys(row.measure for row in rows):
         of_measure = {
@@ -363,7 +365,9 @@ def _query_label(query: str, text: str) -> str:
 
 @_charts_of("diff")
 def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
-    """Return charts of queries on which two systems differ, at most the MANY_QUERIES largest differences."""
+    """Return a chart for each pair of systems with queries on which they differ, at most the MANY_QUERIES
+    largest differences.
+    """
     drawn = []
     for one in differences:
         way = direction(one.measure) or 1
@@ -387,7 +391,9 @@ def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
 
 @_charts_of("efficiency")
 def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = None) -> tuple[Chart, ...]:
-    """Return charts of quality against query time, and of the spread of query times, for each dataset."""
+    """Return for each dataset a chart of quality against query time, if two systems are timed, and of the
+    spread of query times.
+    """
     from weir.experiment.efficiency import timed_singly
 
     names = numbers or system_numbers(one.quality.system for one in costs)

@@ -51,8 +51,8 @@ def dataset_notes(
 
 
 def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> list[Note]:
-    """Return a note for each collection in a language that the BM25 systems do not analyse, with the analyzer to
-    use.
+    """Return a note for each collection in a language that the BM25 systems do not analyse, with the analyzer
+    to use; none for collections of the catalogue.
     """
     from weir.systems.composite import parts_of
     from weir.systems.lexical.bm25 import BM25, BM25F

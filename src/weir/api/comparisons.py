@@ -808,8 +808,8 @@ def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
 def gate_rules(
     max_drop: float | Mapping[str, float] = MAX_DROP, confidence: float = 0.95, interval: str = "t"
 ) -> GateRules:
-    """Return a gate's rules; raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for
-    another interval.
+    """Return a gate's rules, for a {measure: drop} with MAX_DROP for other measures; raises BadValue for a
+    negative drop and a confidence outside 0.5..1, UnknownName for another interval.
     """
     drops: dict[str, float] = {}
     if isinstance(max_drop, Mapping):
@@ -894,7 +894,7 @@ def save_baseline(
     systems: the system to save from a folder of several.
     fetch: download the collections that records of results name.
 
-    Raises BadValue for a folder with several systems or without their judgments on this machine, StoreError.
+    Raises BadValue for a folder with several systems or without their judgments on this machine.
     """
     requested = measures_of(measures)
     how = conventions_of(conventions)
@@ -930,7 +930,7 @@ def baseline_notes(saved: SystemScores) -> tuple[Note, ...]:
 def measures_with_drops(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, float]]:
     """Return (Weir's names of measures, {name: drop}) from texts such as "nDCG@10:0.01" or "nDCG@10".
 
-    The last drop of a measure counts. Raises BadValue for another drop, UnknownName.
+    The last drop of a measure counts. Raises BadValue for another drop, UnknownName for an unknown measure.
     """
     names, drops = list[str](), dict[str, float]()
     for text in texts:

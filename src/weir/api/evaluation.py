@@ -172,8 +172,8 @@ def _joined(
 
 
 def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | IntentQrels:
-    """Return judgments in any form of `evaluate` as Qrels, or IntentQrels if a measure needs intents; raises
-    BadValue, FormatError.
+    """Return judgments in any form of `evaluate` as Qrels, or IntentQrels if a measure needs intents. Raises
+    as `qrels_from` and `intents_from`.
     """
     if isinstance(qrels, IntentQrels) or any(m.by_intent for m in measures_of(measures)):
         return intents_from(qrels)
@@ -181,8 +181,8 @@ def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | 
 
 
 def conventions_of(conventions: Conventions | str | Mapping[str, Any]) -> Conventions:
-    """Return Conventions from a value, a text such as "ties=expected", or {name: word}; raises UnknownName,
-    BadValue for other text.
+    """Return Conventions from a value, a text such as "ties=expected", or {name: word}; raises UnknownName
+    for an unknown name or word, BadValue for other text.
     """
     if isinstance(conventions, str):
         return parse_conventions(conventions)

@@ -147,5 +147,7 @@ def all_rankings(rankings: Sequence[object], collection: Collection = None) -> l
 
 
 def run_from_given(ranking: object, collection: Collection = None) -> Run:
-    """Return a Run from any ranking, or a folder with one result; raises FormatError, BadRanking, BadValue."""
+    """Return a Run from a ranking in any form of `run_from`, or a results folder with a single result. Raises
+    as `run_path` and `run_from`.
+    """
     return run_from(one_ranking(ranking, collection))

@@ -50,7 +50,7 @@ class ResultSet(Sequence[T], Generic[T]):
     items: tuple[T, ...]
     remarks: tuple[Note, ...] = ()
     left_out: tuple[Note, ...] = ()
-    """A note for each thing that could not be read or scored."""
+    """A note for each input that could not be read or scored."""
     maker: TablesOf | None = field(default=None, compare=False)
     """Makes the tables from more than the items, with the options of the kind; None if the items suffice."""
     pages: tuple[Table, ...] = field(default=(), compare=False)

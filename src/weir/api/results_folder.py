@@ -90,7 +90,7 @@ if TYPE_CHECKING:
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 Systems: TypeAlias = "str | Retriever | Sequence[str | Retriever] | None"
 ShownRows: TypeAlias = "tuple[list[ResultCell], ResultSet[Row]]"
-"""The cells of a results folder that are shown, and their means."""
+"""The results of a folder that are shown, and their means."""
 
 
 @checked
@@ -314,7 +314,7 @@ def provenance(
 
     datasets, systems: only these, by default all.
 
-    Raises FormatError without a result, UnknownName.
+    Raises FormatError without a result, UnknownName for an absent dataset or system.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     notes = (*damaged, *map(Note, mixed_provenance(cells)))
@@ -376,7 +376,7 @@ def cells_of(
 
     systems, datasets: only these; None or () for all.
 
-    Raises FormatError without a result, UnknownName.
+    Raises FormatError without a result, UnknownName for an absent one.
     """
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
     names = [str(system) for system in several]
@@ -591,8 +591,8 @@ def plan(
 
 
 def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultSet[Node]:
-    """Return the indexes and rankings that `benchmark` would compute on each collection, shared ones once; raises
-    UnknownName, BadValue.
+    """Return the indexes and rankings that `benchmark` would compute on each collection, shared ones once.
+    Raises UnknownName or BadValue for systems that cannot be parsed.
     """
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
     grid = experiment.experiment.Experiment((), several)

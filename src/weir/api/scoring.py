@@ -38,9 +38,8 @@ class FileScores:
     files: Mapping[str, Path]
     """Run files that can be scored, by name."""
     scores: Mapping[str, Scores]
-    """Scores by name."""
     by_pair: Mapping[str, Scores]
-    """p-MRR by name; empty unless asked for."""
+    """p-MRR by name; empty unless requested."""
     rules: ScoringRules
     notes: tuple[Note, ...]
     left_out: tuple[Note, ...]

@@ -366,7 +366,6 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
     """Return the difference of two systems inside and outside each group of queries, smallest adjusted p-value first.
 
     differences: float64[queries], NaN if undefined.
-    groupings: groups of the queries, by several features.
     Groups with fewer than FEWEST_SLICE_QUERIES inside or outside are left out, and the larger of two
     complements. p-values are adjusted for all groups (Benjamini and Hochberg).
     """

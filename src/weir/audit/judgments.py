@@ -370,9 +370,10 @@ def judged_share(judged: Judged) -> float:
 
 
 def hole_of_any_query(run: Run, qrels: Qrels, k: int = CUTOFF) -> float:
-    """Return BEIR's Hole@k: the share of documents in the top k that are judged for no query at all.
+    """Return BEIR's Hole@k: the number of documents in the top k that are judged for no query at all, divided
+    by k times the number of judged queries.
 
-    Queries that return fewer than k still count k. NaN without judgments.
+    Only judged queries count; missing ranks are no holes. NaN without judgments.
     """
     # The hole evaluation in BEIR's code.
     top = run.top(k)

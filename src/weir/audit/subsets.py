@@ -71,7 +71,7 @@ def regression_queries(subject: Subject, count: int = 30) -> list[str]:
 
 
 def write_regression_queries(queries: list[str], path: Path) -> None:
-    """Write query identifiers to a tab-separated file of query groups, for the parameter `by`; raises StoreError."""
+    """Write query identifiers to a tab-separated file of query groups, for the parameter `by`."""
     write_text(path, "".join(f"{query}\t{GROUP}\n" for query in queries))
 
 

@@ -64,7 +64,6 @@ class Intervals:
 
     title: str
     axis: str
-    """Name of the axis."""
     rows: tuple[str, ...]
     panels: tuple[Panel, ...]
     signed: bool = False

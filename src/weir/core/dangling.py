@@ -29,12 +29,12 @@ _DATE = re.compile(
 
 @dataclass(frozen=True)
 class Dangling:
-    """Judgments on documents that the collection does not contain."""
+    """Counts of judgments on documents that the collection lacks, these documents, and the probable cause."""
 
     judgments: int
-    """Number of such judgments."""
+    """Number of these judgments."""
     relevant: int
-    """Number of such judgments with a grade above 0."""
+    """Number of these judgments with a grade above 0."""
     documents: tuple[str, ...]
     """Identifiers of the missing documents, each once."""
     cause: str = ""
@@ -195,8 +195,9 @@ def composed_otherwise(known: Ids) -> Ids:
 
 
 def two_compositions(docs: Ids) -> list[str]:
-    """Return [a sentence] if documents of rankings stand in two Unicode compositions (NFC and NFD), as two documents;
-    else []."""
+    """Return [a sentence] if rankings name documents in two Unicode compositions (NFC and NFD), as two
+    documents; else [].
+    """
     if docs.strings.data.max(initial=0) < _BEYOND_ASCII:
         return []
     plain = Ids.of([name for name in docs.tolist() if unicodedata.is_normalized("NFC", name)])

@@ -57,7 +57,6 @@ class Judged:
     intents: JudgedIntents | None = None
     """Ranks for each intent; None for judgments without intents."""
     judgments: AnyGrades | None = None
-    """The judgments that were joined."""
     tied_end: NDArray[np.bool_] | None = None
     """bool[Q]: True if a ranking ends among documents of equal score; None if not known."""
     own_first: int = 0
@@ -146,8 +145,9 @@ class Judged:
         )
 
     def by_floats(self) -> Judged:
-        """Return the join re-ranked by scores rounded to 32-bit floats, as in trec_eval 9; ties are no longer
-        recorded."""
+        """Return the join re-ranked by scores rounded to 32-bit floats, as in trec_eval 9, without its ties;
+        the same join if no rank changes.
+        """
         if self.float_rank is None:
             return self
         order = np.lexsort((self.float_rank, self.query))

@@ -32,7 +32,7 @@ class HoldsPairs(Protocol):
 def pair_rows(
     held: HoldsPairs, queries: Ids, docs: Ids, query: NDArray[np.integer], doc: NDArray[np.integer]
 ) -> Int64:
-    """Return the row of `held` with each (query, document) pair, int64[pairs]; -1 for an absent pair.
+    """Return the row of each (query, document) pair in `held`, int64[pairs]; -1 for an absent pair.
 
     query, doc: int[pairs], positions in `queries` and `docs`; -1 for an unknown identifier.
     """

@@ -95,7 +95,9 @@ WRITE_QRELS: Hook[[Qrels, str | os.PathLike[str]], None] = Hook("writing judgmen
 
 
 class Beside(Protocol):
-    """Rules on documents in a file beside the judgments, joined with rankings as judgments are."""
+    """Rules on documents, from a file that accompanies the judgments; joined with rankings as judgments
+    are.
+    """
 
     @property
     def digest(self) -> str:
@@ -133,7 +135,7 @@ class Qrels:
     name: str = ""
     """Name of the judged collection or file, as tables show it; "" if not known."""
     beside: Beside | None = None
-    """Rules of documents in a file beside the judgments; None without one."""
+    """Rules on documents from a file that accompanies the judgments; None without one."""
 
     @staticmethod
     @named_arguments

@@ -191,7 +191,7 @@ def counts_of_block(
 
     If no score rises, ranks are read only in a file's first HEAD_ROWS.
     cuts, score: see `order_counts`.
-    ranks: returns the ranks of the block's first n rows. Called only if ranks can change the counts.
+    ranks: returns the ranks of the block's first n rows.
     before: sum of the earlier blocks' counts; None for the first block.
     """
     rises = score[1:] > score[:-1]

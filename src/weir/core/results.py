@@ -44,7 +44,7 @@ LEADING = (
     *("dataset", "group", "measure", "system", "first", "second", "query", "mean", "before", "after"),
     *("difference", "low", "high", "p", "adjusted", "verdict", "outcome"),
 )
-"""Columns of a frame that stand first, in this order."""
+"""First columns of a frame, in this order."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,6 @@ class ResultKind(Generic[T]):
     name: str
     """Name in saved results, for which an entry point in the group `weir.results` names the kind."""
     of: type[T]
-    """Class of the results."""
     tables: TablesOf
     """Tables of several results, for a terminal; keyword arguments beyond the results are display options."""
     page: TablesOf | None = None
@@ -72,7 +71,7 @@ class ResultKind(Generic[T]):
     csv: Records | None = None
     """CSV rows of one result; None for the plain fields."""
     columns: tuple[str, ...] = LEADING
-    """Columns of CSV that stand first, in this order."""
+    """First columns of CSV, in this order."""
 
     def __post_init__(self) -> None:
         _KIND_OF.setdefault(self.of, self)

@@ -120,8 +120,8 @@ def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
 
 
 def refuse_exchanged_files(judged: Judged, run: Run | Callable[[], Run], where: str = "") -> None:
-    """Raise BadValue if the run and the judgments stand in each other's place; warn (RankingWarning) if all scores
-    are the judged grades.
+    """Raise BadValue if the run and the judgments are exchanged; warn (RankingWarning) if all scores are the
+    judged grades.
 
     run: the run, or a function that returns it, called only if needed.
     where: beginning of messages on the run, such as "run.trec: ".

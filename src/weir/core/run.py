@@ -44,7 +44,7 @@ class Run:
     """Rankings of a system, one for each query, without duplicates, by descending score, then document id."""
 
     queries: Ids
-    """All queries asked; a ranking may be empty."""
+    """All queries searched; a ranking may be empty."""
     docs: Ids
     ptr: Int64
     """int64[Q + 1]: row offsets of each query."""

@@ -48,7 +48,7 @@ class Note:
         return f"{self}; {self.details}" if self.details else str(self)
 
     def about(self, name: str) -> Note:
-        """Return the note with `name: ` before its text, unless that is there already."""
+        """Return the note with `name: ` before its text, unless the text begins with that."""
         return self if self.text.startswith(f"{name}: ") else replace(self, text=f"{name}: {self.text}")
 
 
@@ -57,7 +57,7 @@ class Note:
 
 @dataclass(frozen=True, eq=False)
 class LabelUse:
-    """How scores used a model's labels beside people's judgments."""
+    """How scores used a model's labels besides people's judgments."""
 
     sentence: str
     """Printed beside the table."""

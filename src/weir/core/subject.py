@@ -44,7 +44,9 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A collection, judgments and runs to audit; fields that are None or empty are missing."""
+    """A collection, judgments, runs, training data and encoder to audit; fields that are None or empty are
+    missing.
+    """
 
     name: str
     corpus: Corpus | None = None

@@ -57,7 +57,7 @@ _PAGE = (
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table: its text, unrounded number, and marks such as bold."""
+    """A cell of a table: its text, unrounded number, and marks such as bold."""
 
     text: str
     best: bool = False
@@ -309,7 +309,7 @@ def table_of(
 def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) -> Table:
     """Return a table of the first ten rows of these columns, with long texts cut, below `title`.
 
-    count: the number of all rows, by which a sentence says how many are not shown.
+    count: number of all rows, for a sentence on the rest.
     """
     rows = list(zip(*(column[:FIRST] for column in columns.values()), strict=True))
     lines = [

@@ -155,7 +155,9 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 
 @dataclass(frozen=True)
 class CollectionCard:
-    """Facts about a split of a collection, as `weir data stats` shows them."""
+    """Facts about a split of a collection, as `weir data stats` shows them: counts, mean lengths, copies and
+    gaps.
+    """
 
     name: str
     title: str

@@ -80,8 +80,8 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
 
     Collections on this machine are not downloaded, except a reference with a newer commit. If an archive is
     not available, a copy of equal content is used, with a DownloadWarning. The document stores are built too.
-    Raises UnknownName, or DownloadError with the reason of each source; for a collection under licence it
-    says how to obtain it.
+    Raises UnknownName for an unknown name, DownloadError with the reason of each source; for a collection
+    under licence it says how to obtain it.
     """
     if is_reference(name):
         datasets = [_materialized(name, progress, again=True)]

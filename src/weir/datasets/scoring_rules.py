@@ -168,8 +168,7 @@ def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Col
     """Return (judgments, collection) for a value given as judgments, which may be a collection or its name.
 
     A collection gives both, unless `collection` is given; its judgments are a path, or Qrels from an archive.
-    Other values are returned as they are. Raises UnknownName for a misspelt catalogue name, and the errors of
-    `load`.
+    Other values are returned unchanged. Raises UnknownName for a misspelt catalogue name, and as `load`.
     """
     if isinstance(qrels, (str, os.PathLike)):
         if not names_collection(qrels):

@@ -34,7 +34,9 @@ ENOUGH_SCORES = 0.5
 
 @dataclass(frozen=True)
 class Likeness:
-    """A benchmark collection, its similarity to one's own, and its weight."""
+    """A benchmark collection, its similarity to the user's own in task and lengths and words of texts, and
+    its weight.
+    """
 
     collection: str
     task: str
@@ -139,9 +141,8 @@ def align(
 ) -> Alignment:
     """Return the similarity of benchmark collections to one's own, and systems' means weighted by it.
 
-    mine: one's own collection, by name or path.
-    others: collections compared also by their words; by default the catalogue's with published lengths and
-        scores, by length and task only.
+    mine: a collection by name or path.
+    others: collections compared also by their words; by default the catalogue's, by length and task only.
     task: the task of `mine`, as the catalogue names it.
     results: a results folder, whose systems are ranked among the published ones.
 

@@ -155,8 +155,8 @@ OTHER_DATA = "other data"
 
 
 def beside_notes(scores: Sequence[BesideScore]) -> list[str]:
-    """Return sentences on published scores: measures without any, other names of collections, models that systems
-    claim to be.
+    """Return sentences on measures with no published score, collections published under other names, and
+    systems that claim to be a published model; [] if none.
     """
     claims = dict.fromkeys(f"{own} claims to be {one.system}" for one in scores for own in one.claimed_by)
     others = {one.dataset: one.reported_as for one in scores if one.reported_as}

@@ -143,7 +143,9 @@ def compared_tables(
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
 ) -> Iterator[ScoreTable]:
-    """Yield the score table of each comparison of `compare_grid`, in order; raises as it."""
+    """Yield the score table of each comparison of `compare_grid`, in order, tables of one query left out;
+    raises as it.
+    """
     for tables in _tables_of_measures(cells, measures, baseline):
         yield from (t for t in tables if t.comparable)
         units = units_across(tables)
@@ -212,8 +214,8 @@ def compare_cells_by_group(
 
 
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
-    """Return the comparisons that decide which systems share a letter in tables; [] above MOST_COMPARED
-    differences.
+    """Return the comparisons that decide which systems share a letter in tables; [] if no dataset has two
+    systems, or above MOST_COMPARED differences.
     """
     systems = [dataset for dataset, _ in cells]
     cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
@@ -350,7 +352,9 @@ def diff_files(
 def diff_runs(
     qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """Return the differences of two runs, {name: run}, by query; arguments and errors as for `diff_files`."""
+    """Return the differences of two runs, {name: run}, by query, with texts if `rules` name a collection;
+    arguments and errors as for `diff_files`.
+    """
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(judgments)
 

@@ -39,7 +39,9 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Efficiency:
-    """Quality and cost of a system on a collection; None for a figure that its record lacks."""
+    """Quality and cost (times, bytes, memory) of a system on a collection; None for a figure that its record
+    lacks.
+    """
 
     quality: Row
     """The mean with its interval."""
@@ -79,7 +81,7 @@ class Efficiency:
     exact_share: float | None = None
     """Share of the exact k best that an approximate search finds."""
     depth: int | None = None
-    """The number of documents that were asked for (k); times of different depths do not compare."""
+    """Documents per query requested (k); times of different depths do not compare."""
 
     @property
     def timed(self) -> bool:
@@ -376,7 +378,9 @@ FEW_DOCUMENTS = 100_000
 
 
 def extrapolation(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on index sizes for a million documents that were extrapolated from few; "" without any."""
+    """Return a sentence on index sizes for 1M documents that were extrapolated from fewer than FEW_DOCUMENTS;
+    "" if none was.
+    """
     few = [
         one.documents
         for one in results

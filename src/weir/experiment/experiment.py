@@ -86,7 +86,6 @@ class Cell:
     """A system on a dataset, with at most k documents for each query; rankings and scores are computed once."""
 
     stages: StageCache
-    """The stages of the dataset."""
     system: Retriever
     """As the user named it, which tables show."""
     k: int
@@ -141,7 +140,8 @@ class Cell:
         return stored[0], [rows[name] for name in names]
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
-        """Compute what is missing, and return (folder, rows of means).
+        """Compute missing rankings and scores under a lock, delete outdated scores, and return (folder, rows
+        of means by these measures).
 
         wait: otherwise return None if another process computes it.
         """
@@ -304,7 +304,7 @@ class Share:
 
     @staticmethod
     def parse(text: str) -> Share:
-        """Return the share in a text such as "3/8"; raises BadValue."""
+        """Return the share in a text such as "3/8"; raises BadValue for other texts."""
         number, _, of = text.partition("/")
         if not (number.isdecimal() and of.isdecimal()):
             raise BadValue(f"a share of {text!r}; expected two whole numbers such as 3/8")
@@ -321,7 +321,9 @@ class Share:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The size of a cluster: its machines, and the number of cells that they compute at once."""
+    """The size of a cluster: its machines, and the number of cells (a system on a dataset) that they compute
+    at once.
+    """
 
     machines: int
     cells: int
@@ -342,7 +344,9 @@ CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
 
 
 def cluster_at(address: str) -> Cluster:
-    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName."""
+    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName for an
+    unregistered scheme.
+    """
     return CLUSTERS.get(address.partition(":")[0])(address)
 
 
@@ -380,8 +384,8 @@ class Experiment:
 
     @staticmethod
     def read(path: Path | str) -> Experiment:
-        """Return the experiment in a TOML file with datasets, systems, measures and k; raises FormatError,
-        UnknownName for another key.
+        """Return the experiment in a TOML file with datasets, systems, measures and k, each by default as in
+        `Experiment`; raises FormatError for other values, UnknownName for another key.
         """
         path = path_of(path)
         table = read_toml(path, "an experiment file", pipes=True)
@@ -407,8 +411,8 @@ class Experiment:
         """Compute what is missing of the grid in the folder `at`; return its rows of means, groups of datasets
         last.
 
-        The call can be repeated after an interruption, and processes may share a folder. Everything is checked
-        before anything runs. Raises as `complete`.
+        The call can be repeated after an interruption, and processes may share a folder. Raises as
+        `complete`.
 
         on: address of a cluster, such as ray or ray://host:10001.
         """
@@ -417,12 +421,13 @@ class Experiment:
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
-        """Compute what is missing of the grid in the folder `at`; return a result for each dataset and system.
+        """Compute missing results of the grid in the folder `at`; return a result for each dataset and
+        system.
 
         share: cells to begin with; results that other processes still compute are left out.
         on: see `execute`.
 
-        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError.
+        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder.
         """
         if is_address(at):
             raise BadValue(
@@ -480,9 +485,8 @@ class Experiment:
         return [cell_of(*one) for one in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
-        """Load the datasets, groups as their members.
-
-        Raises as `load`, FormatError for damaged contents or missing documents, BadValue for two of one name.
+        """Load the distinct datasets, groups as their members. Raises as `load`, FormatError for damaged
+        contents or missing documents, BadValue for two datasets or splits of one name.
         """
         loaded: list[Dataset] = []
         for reference in self.datasets:
@@ -556,7 +560,8 @@ class Experiment:
 
         at: results folder; None to store nothing.
 
-        Raises UnknownName, BadValue, FormatError or DownloadError.
+        Raises BadValue for nothing to run or a bad k, UnknownName for an unknown name, and the errors of
+        loading systems and datasets.
         """
         self.refuse_empty()
         systems = self.parsed_systems()

@@ -74,8 +74,8 @@ class _Grid:
 
 
 def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, ...]]:
-    """Return (complete design of as many factors as possible in which systems' names differ, sentences on
-    omissions).
+    """Return (design with a system for each combination of the settings in which systems' names differ,
+    sentences on systems and levels left out for it).
 
     Raises BadValue if no factor remains, or two systems have the same levels.
     """

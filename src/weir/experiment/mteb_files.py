@@ -30,9 +30,9 @@ _META, _PREDICTIONS = "model_meta.json", "_predictions.json"
 def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
     """Return the scores in a result file of MTEB, or in all below a folder.
 
-    `model_meta.json` beside a file names the model, else a folder ORGANISATION__MODEL, or the file's. A subset of
-    several is a collection, such as MIRACLRetrieval#de. Results before MTEB 1.11 are read too. Raises FormatError
-    for other files, and without any.
+    `model_meta.json` beside a file names the model, else a folder ORGANISATION__MODEL, or the file's. A
+    subset of several is a collection, such as MIRACLRetrieval#de. Raises FormatError for other files, and
+    without any.
     """
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
     files = [file for file in files if not file.name.endswith((_META, _PREDICTIONS))]

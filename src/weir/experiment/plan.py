@@ -192,7 +192,9 @@ _NOT_HERE = "not on this machine: probed with made texts of the published length
 
 @dataclass(frozen=True)
 class Planned:
-    """The estimated cost of a system on a collection; None for an unknown figure."""
+    """The estimated cost of a system on a collection (seconds, disk, memory, tokens, dollars), with ranges;
+    None for an unknown figure.
+    """
 
     dataset: str
     system: str
@@ -207,9 +209,10 @@ class Planned:
     disk_bytes: float | None = None
     """Index, vectors and rankings."""
     peak_mb: float | None = None
-    """Peak memory."""
     tokens: float | None = None
-    """Tokens of an embedding API or a language model, estimated without a probe, like `dollars` and `prompts`."""
+    """Tokens of an embedding API or a language model; as `dollars` and `prompts`, estimated without a
+    probe.
+    """
     dollars: float | None = None
     notes: tuple[str, ...] = ()
     prompts: int | None = None
@@ -227,7 +230,7 @@ class Planned:
 def planned_total(plans: Sequence[Planned]) -> tuple[int, float, float | None] | None:
     """Return (prompts, tokens, dollars) of language models in a plan; None without any.
 
-    Shared prompts count once; dollars are None without prices.
+    Shared prompts count once; dollars sum the known prices, None without any.
     """
     most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
     for one in plans:
@@ -313,9 +316,8 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
 
     precise: probe each system by itself without a time limit, instead of all within PROBING_SECONDS.
 
-    A missing collection is replaced by random texts of the published length. A failed probe is told in notes.
-    Raises UnknownName and BadValue as running would, and BadValue for functions and objects, and if all probes
-    fail.
+    A missing collection is replaced by random texts of the published length. Failed probes are noted. Raises
+    UnknownName and BadValue as running would, and BadValue for functions and objects, and if all probes fail.
     """
     deadline = time.monotonic() + PROBING_SECONDS
     experiment.refuse_empty()
@@ -798,7 +800,7 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 
 
 def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
-    """Return a note on a grid's time on a cluster, and its price if known.
+    """Return a note on a grid's time on a cluster, with its range, and on its price if known.
 
     machine_price: dollars for a machine and hour.
     """

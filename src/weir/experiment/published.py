@@ -203,7 +203,7 @@ def model_named(text: str, datasets: Collection[str] = ()) -> str:
 
     datasets: prefer models with scores on these published collections.
 
-    Raises UnknownName, BadValue for words that fit several.
+    Raises UnknownName if none fits, BadValue if several do.
     """
     every = sorted({s.model for s in _scores()})
     if text in every:
@@ -354,7 +354,7 @@ def _of_rank_file(system: str, dataset: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Reported:
-    """A dataset and split under the names that published scores use."""
+    """A dataset and split under the names that published scores use, with its number of queries."""
 
     dataset: str
     split: str

@@ -68,7 +68,9 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean, and its outcome against the published score that its system claims."""
+    """A mean compared with the published score that its system should reproduce: outcome, difference and its
+    cause.
+    """
 
     folder: str
     dataset: str
@@ -112,9 +114,9 @@ def reproduce(
     systems, datasets: only these, by default all.
     published_as: systems and collections by their published names; see `PublishedNames.of`.
 
-    A result that differs is scored again by the publisher's rules if its collection is on this machine. Raises
-    FormatError without a result, UnknownName or BadValue for the model, UnknownName for a system or dataset,
-    BadValue for a model and several systems.
+    A result that differs is scored again by the publisher's rules if its collection is on this machine.
+    Raises FormatError without a result, UnknownName for an unknown model, system or dataset, BadValue for an
+    ambiguous model, or a model and several systems.
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")

@@ -82,7 +82,9 @@ _SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 @dataclass(frozen=True)
 class GridOrder:
-    """A results folder's datasets and systems in the order requested, with current judgments and labels."""
+    """A results folder's datasets and systems in the order requested, with current judgments, labels, and the
+    systems of each split.
+    """
 
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
@@ -154,7 +156,7 @@ def keep_order(
     labels: Mapping[str, str] | None = None,
     asked: Iterable[tuple[str, str]] = (),
 ) -> None:
-    """Append datasets and systems to a results folder's order; raises StoreError.
+    """Append datasets and systems to the order file of a results folder, under a lock.
 
     judgments: {split: fingerprint} of judgments that become current. See `split_mark`.
     labels: {system: label}. Another system with the label loses it.
@@ -197,7 +199,9 @@ def rankings_file(folder: Path) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class ResultCell:
-    """A finished result: a system's rankings and scores on a collection, with their records."""
+    """A finished result: means, settings, and records of the rankings and scores of a system on a
+    collection.
+    """
 
     folder: Path
     dataset: str
@@ -210,13 +214,12 @@ class ResultCell:
     settings: tuple[tuple[str, str], ...]
     """All settings of the records as (dotted name, text)."""
     ranked: Record
-    """Record of the rankings."""
     scored: tuple[tuple[Path, Record], ...]
     """Path and record of each set of scores by the same judgments, latest last."""
     stages: tuple[tuple[Path, Record], ...] = ()
     """Folder and record of each stage that made its rankings, inputs first, the rankings last."""
     label: str = ""
-    """The system's name, and what differs if several cells of the collection share it."""
+    """The system's name, with the differing settings if several results on the collection share it."""
     title: str = ""
     """Label as readers are shown it (`Row.called`); "" if equal."""
     superseded: int = 0
@@ -492,7 +495,7 @@ def _called(cell: ResultCell, dataset: str, unit: str = "") -> ResultCell:
 def open_cell(folder: Path | str) -> ResultCell:
     """Return the finished result in a folder such as results/scifact/bm25-fa19b4d424.
 
-    Raises FormatError without one, BadValue for several.
+    Raises FormatError without one, BadValue for several results or splits.
     """
     folder = path_of(folder)
     if not folder.is_dir():
@@ -856,6 +859,7 @@ class GivenObject:
 
     name: str
     version: str | None
+    """None for an object without a version."""
     made_of: str
     """Its function or class; "" if no record tells."""
     checkpoint: str
@@ -927,8 +931,7 @@ def with_collections(
     by: groups of queries; collections are loaded if it names a column.
     collections: each NAME=PATH or PATH.
 
-    Results without their collection here are left out, unless all are. Raises UnknownName or BadValue for a wrong
-    place.
+    Results without their collection here are left out, unless all are. Raises as `collection_places`.
     """
     if not is_column(by):
         return [(cell, None) for cell in cells], []
@@ -1378,8 +1381,8 @@ def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means over complete groups of datasets with the same k, by system and measure; [] without a
-    group.
+    """Return the means over complete groups of datasets, by measure and system that has all members with the
+    same k; [] without a group.
     """
     datasets = {cell.dataset for cell in cells}
     whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]

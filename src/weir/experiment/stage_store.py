@@ -114,8 +114,8 @@ def silent() -> Iterator[None]:
 
 
 def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
-    """Time single queries without caches; return {"p50", "p95", "p99", "mean": milliseconds, "queries": number},
-    {} for none.
+    """Time up to LATENCY_QUERIES single queries without caches, until LATENCY_SECONDS; return {"p50", "p95",
+    "p99", "mean": milliseconds, "queries": number}, {} for none.
     """
     count = min(LATENCY_QUERIES, len(queries))
     milliseconds: list[float] = []
@@ -208,7 +208,9 @@ STAGE_STORES = Registry[Callable[[str, Path], StageSharing]]("stage store", grou
 
 @dataclass(frozen=True, eq=False)
 class StageCache:
-    """A collection's stages, each read from disk or computed once."""
+    """A cache of a collection's stages (indexes, rankings, scores), each read from disk or computed once; the
+    last are in memory.
+    """
 
     root: Path
     """The folder <results>/<collection>."""

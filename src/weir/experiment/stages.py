@@ -43,7 +43,9 @@ COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_
 
 @dataclass
 class Making:
-    """Counters of seconds, memory and requests of a stage being computed."""
+    """A stage (index, rankings or scores) being computed: its seconds, memory and requests, and the stages
+    and objects it used.
+    """
 
     own: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))
     """Counts of its own work, without the stages made within it."""
@@ -61,7 +63,9 @@ class Making:
     """{key: documents and cost} of the indexes that it used and that were made in memory, so no stage tells them."""
 
     def cost(self) -> dict[str, object]:
-        """Return {figure: value} for the record: seconds without compilation, peak megabytes, and use of an API."""
+        """Return {figure: value} for the record: seconds without compilation, peak megabytes, and, if not 0,
+        seconds of compilation and use of an API.
+        """
         compiling = self.own["compile_seconds"]
         compiled = self.prepared + compiling
         figures: dict[str, object] = {
@@ -82,7 +86,7 @@ class Making:
 
 @dataclass(frozen=True, eq=False)
 class Stopwatch:
-    """Measures the stages being computed, each within the one before."""
+    """A stack of the stages being computed, each within the one before, to measure their costs."""
 
     at_work: list[Making] = field(default_factory=list)
 
@@ -337,7 +341,7 @@ class Stage:
         return "-".join(parts)
 
     def found(self, root: Path) -> tuple[Path, Record] | None:
-        """Return (folder, record) of the stage below `root`, by key; None without.
+        """Return (folder, record) of the stage below `root`, by key; None if there is no intact record of it.
 
         An engine that is not installed matches any.
         """
@@ -358,7 +362,9 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The record of an index, rankings or scores, written after all its files."""
+    """The record of a stage (index, rankings or scores), written after all its files: settings, checksums,
+    inputs, environment, cost and outcomes.
+    """
 
     kind: str
     name: str
@@ -430,7 +436,7 @@ def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 -
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a stage's record, which makes the stage valid; raises StoreError."""
+    """Write a stage's record as JSON, atomically, which makes the stage valid."""
     write_json(path, record.to_json())
 
 

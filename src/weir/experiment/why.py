@@ -352,14 +352,14 @@ class ComparedResult:
 
 @dataclass(frozen=True)
 class Effect:
-    """Both means after a change of scoring, and the share of their gap that it explains."""
+    """A change of scoring: both means after it, and the share of their gap that it explains or whether it
+    closes the gap.
+    """
 
     kind: str
     change: str
     first: float
-    """The first mean after the change."""
     second: float
-    """The second mean after the change."""
     gap: float
     """`second` minus `first`."""
     explains: float
@@ -371,7 +371,9 @@ class Effect:
 
     @property
     def in_words(self) -> str:
-        """Return the explained share as text: a percentage, words above 100%, "-" without a gap."""
+        """Return the explained share as text: a percentage, words below 0 or above 100%, "-" without a
+        gap.
+        """
         share = self.explains if math.isnan(self.explains) else round(self.explains, 2)
         if share > 2:
             return "reverses and widens the gap"
@@ -382,7 +384,9 @@ class Effect:
 
 @dataclass(frozen=True, repr=False)
 class Why:
-    """The settings, scoring rules and rankings that explain the gap of two means."""
+    """Why two means differ: settings that differ, effects of scoring rules, and agreement of the first ten
+    documents.
+    """
 
     measure: str
     first: str
@@ -722,7 +726,7 @@ def _rescored_side(
 
 
 SEEN_IN_RUNS = ("k", "answered", "self_match", "score_decimals", "distinct_scores")
-"""What a ranking shows of itself, and stands for settings where no record does."""
+"""Settings that a ranking itself shows, for rankings without a record."""
 
 
 def _settings_of_run(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:

@@ -80,7 +80,8 @@ def _reason(error: OSError, system: str) -> str:
 def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path; the file written there is renamed to `path` when the block succeeds.
 
-    `-` is standard output. Symbolic links are followed, permissions kept, parent folders made. Raises StoreError.
+    `-` is standard output. Symbolic links are followed, permissions kept, parent folders made. Raises
+    StoreError, also if `path` is a folder.
     """
     if is_stream(path):
         with _written_through(path) as temporary:
@@ -201,7 +202,7 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its parents if missing, following links; raises StoreError."""
+    """Create a folder and its parents if missing, following links; raises StoreError if that fails."""
     with storing(path):
         _target_folder(path).mkdir(parents=True, exist_ok=True)
 
@@ -240,9 +241,7 @@ def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
 
 
 def own_file(path: Path) -> Path:
-    """Delete a link, pipe or device at `path`, to make room for a regular file, and return `path`; raises
-    StoreError.
-    """
+    """Delete a link, pipe or device at `path`, to make room for a regular file, and return `path`."""
     with storing(path):
         if path.is_symlink() or is_stream(path):
             path.unlink()
@@ -250,7 +249,7 @@ def own_file(path: Path) -> Path:
 
 
 def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
-    """Write bytes to a file atomically; raises StoreError.
+    """Write bytes to a file atomically.
 
     durable: sync to disk.
     """
@@ -259,12 +258,12 @@ def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write text to a UTF-8 file atomically; raises StoreError, and UnicodeEncodeError for a lone surrogate."""
+    """Write text to a UTF-8 file atomically; raises UnicodeEncodeError for a lone surrogate."""
     write_bytes(path, text.encode("utf-8"), durable)
 
 
 def write_json(path: Path, value: object, durable: bool = True) -> None:
-    """Write a value atomically as indented JSON; raises StoreError."""
+    """Write a value atomically as indented JSON."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", durable)
 
 

@@ -150,7 +150,9 @@ SHEET_HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Positions of a table's columns of query, document and score or grade, counted from 0."""
+    """Layout of a table: separator, header lines, and positions from 0 of query, document, score or grade,
+    and rank.
+    """
 
     separator: str
     names: tuple[str, ...]

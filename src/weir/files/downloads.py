@@ -131,7 +131,7 @@ _REASON = 300  # characters of the fault of an address
 
 @dataclass(frozen=True)
 class Address:
-    """The URL of a file to download, with an access token for its server."""
+    """The URL of a file to download, with an access token for its server, "" for none."""
 
     url: str
     token: str = field(default="", repr=False)

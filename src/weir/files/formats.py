@@ -375,7 +375,8 @@ _COUNTED_DOCUMENTS = 3
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
-    """Return the rows of a run or judgments in a file, to be read in blocks; reading raises FormatError.
+    """Return the rows of a run or judgments in a file, to be read in blocks, which raises FormatError for
+    malformed rows.
 
     Raises FormatError if a query has rows of several systems or collections.
     """

@@ -16,7 +16,9 @@ _SHOWN = 12  # names in a message
 
 
 def import_losses(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield a sentence on each part that an import left out, if it wrote these files."""
+    """Yield a sentence on each part that an import left out, if it wrote these files; an unreadable report is
+    skipped.
+    """
     folders = dict.fromkeys(folder for path in paths for folder in list(path.parents)[:2])
     for report in (folder / REPORT for folder in folders):
         with suppress(OSError, FormatError, ValueError, LookupError, TypeError, AttributeError):

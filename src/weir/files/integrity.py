@@ -140,7 +140,7 @@ def checksums_of(folder: Path) -> dict[str, Checksum]:
 
 
 def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whatever JSON holds
-    """Return {file: checksum} from parsed JSON; raises StoreError."""
+    """Return {file: checksum} from parsed JSON; raises StoreError for other JSON."""
     if not isinstance(value, dict):
         raise StoreError(f"checksums are {str(value)[:80]!r}; expected an object of files")
     if odd := next((name for name in value if "\0" in name), None):

@@ -203,7 +203,9 @@ def _json_records(path: Path) -> Iterator[Records]:
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each line of a JSON Lines file, blank ones skipped; raises FormatError."""
+    """Yield (line number, object) of each line of a JSON Lines file, blank ones skipped; raises FormatError
+    for a line that is no JSON object.
+    """
     return ((part.line_number(i), row) for part in _json_records(path) for i, row in enumerate(part.rows))
 
 

@@ -57,6 +57,7 @@ class LabelTable:
     """Column of the query; `doc` and `origin` likewise."""
     doc: int
     origin: int | None
+    """None without such a column."""
     rows: Sequence[tuple[object, ...]]
     """Cells of each row, None for a missing one."""
     lines: Sequence[int]
@@ -353,8 +354,8 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 
 def labels_from(value: object) -> Qrels:
-    """Return labels from a path (`read_labels`), or from judgments as `weir.evaluate` takes them; raises
-    BadValue.
+    """Return labels from a path (`read_labels`), or from judgments as `weir.evaluate` takes them. Raises as
+    these.
     """
     return read_labels(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else qrels_from(value)
 

@@ -49,6 +49,7 @@ class CollectionPart:
 
     path: Path
     member: str | None = None
+    """Name in the zip `path`; None for a file on disk."""
     within: Path | None = field(default=None, compare=False)
     """Folder that contains the file or the TOML file that names it."""
 
@@ -299,8 +300,8 @@ _STEMS = {
 
 
 def _kind_of(part: CollectionPart) -> str:
-    """Return the content that a file's name suggests: "documents", "queries", "qrels", "qrels/SPLIT", "" for
-    none.
+    """Return the content that a file's name suggests: "documents", "queries", "qrels", "qrels/SPLIT" for the
+    file SPLIT in a folder qrels, "" for none.
     """
     path = PurePosixPath(part.member or part.path.as_posix())
     name = PurePosixPath(re.sub(r"\.(gz|zst)$", "", path.name.lower()))

@@ -144,7 +144,7 @@ def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
 
 @contextmanager
 def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> Iterator[None]:
-    """Acquire a place's lease, waiting if necessary; release it after the block.
+    """Acquire the lease of a path in the store, waiting if necessary; release it after the block.
 
     waiting: called once, with the owner, if another process holds it.
     """
@@ -227,7 +227,7 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
 
     wait: otherwise yield False if another process holds it.
 
-    A killed process's lock is free at once on its machine, elsewhere when its lease expires. Raises StoreError.
+    A killed process's lock is free at once on its machine, elsewhere when its lease expires.
     """
     store, place, pause = LeaseFolder(path.parent), f"{path.name}.lease", 0.001
     while True:
@@ -268,7 +268,7 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def clear_lock(path: Path) -> None:
-    """Remove the lock file that a killed process left; a held lock stays. Raises StoreError."""
+    """Remove the lock file that a killed process left; a lock in use stays."""
     if path.exists():
         with locked(path, wait=False):
             pass

@@ -144,11 +144,10 @@ class ParsedRows:
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """Identifiers with fixed numbers, prepared to be found by hash; nothing is found if `ids` is None."""
+    """A hash table of identifiers, which returns their numbers; nothing is found if `ids` is None."""
 
     ids: Ids | None
     hashes: NDArray[np.uint64]
-    """Hash of each identifier."""
     slots: Int32
     """int32: open-addressing table of the hashes."""
     filter: NDArray[np.bool_]
@@ -170,7 +169,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Parser:
-    """A parser that also sorts rows by query and rank: numpy or compiled."""
+    """An implementation of parsing, ranking and hashing rows, by numpy or compiled, with its block size."""
 
     name: str
     block: int
@@ -473,7 +472,8 @@ def _scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None)
 
 
 def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, ...]) -> ParsedRows:
-    """Return rows of a run or judgments from cells; raises LongIdentifierError.
+    """Return rows of a run or judgments from cells; `bad` is the first row without a number. Raises
+    LongIdentifierError.
 
     columns: positions of query, document and number; without the third, numbers are 1.
     """
@@ -639,7 +639,7 @@ class RankingBlock:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Settings for reading a source of rows."""
+    """Settings for reading a source of rows: the parser, in blocks or at once, and quoting."""
 
     engine: Parser
     whole: bool = False

@@ -306,7 +306,9 @@ def _is_header(cells: list[bytes]) -> bool:
 
 
 def read_judgments(part: CollectionPart) -> Qrels:
-    """Return the judgments in a collection's file of any format; raises FormatError."""
+    """Return the judgments in a collection's file of any format, unpacked if in an archive; raises
+    FormatError for a damaged file.
+    """
     if part.member is None:
         if part.path.exists():
             check_regular(part.path)

@@ -184,7 +184,7 @@ _MEANS = ("all", "amean", "mean", "average")
 
 
 def write_scores(scores: Scores, path: Path) -> None:
-    """Write a JSON line for each query and measure, atomically; raises StoreError."""
+    """Write a JSON line for each query and measure, atomically."""
     write_text(path, "\n".join(score_lines(scores)) + "\n")
 
 
@@ -237,7 +237,7 @@ _OF_ORIGIN = ("digest", "collection", "split", "system", "texts", "depth", "whol
 
 
 def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
-    """Write scores with all metadata as JSON, atomically; raises StoreError."""
+    """Write scores with all metadata as JSON, atomically."""
     use = scores.labels
     labels = use and {
         "said": use.sentence,
@@ -399,8 +399,8 @@ def is_baseline(path: Path) -> bool:
 
 
 def write_baseline(scores: SystemScores, path: Path) -> None:
-    """Write a system's scores as a baseline for gates, atomically; raises BadValue if datasets differ in measures
-    or conventions, StoreError.
+    """Write a system's scores as a baseline for gates, atomically; raises BadValue if datasets differ in
+    measures or conventions.
     """
     first = next(iter(scores.datasets.values())).scores
     for name, one in scores.datasets.items():

@@ -45,13 +45,15 @@ class _Column:
 
 
 def table_columns(path: Path, parquet: bool) -> list[str]:
-    """Return the column names of a Parquet or, if not `parquet`, Arrow file; raises FormatError."""
+    """Return the column names of a Parquet or, if not `parquet`, Arrow file; raises FormatError for a damaged
+    file.
+    """
     with table_errors(path):
         return list(_schema(path, parquet).names)
 
 
 def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
-    """Return True if a column of a Parquet or Arrow file has an integer type; raises FormatError."""
+    """Return True if a column of a Parquet or Arrow file has an integer type."""
     with table_errors(path):
         kind = _schema(path, parquet).field(column).type
         return bool(require("pyarrow", "run").types.is_integer(kind))
@@ -119,7 +121,7 @@ def _has_several(batches: Iterable[Arrow]) -> bool:
 
 
 def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
-    """Return the origins of a file's judgments; None without such a column. Raises FormatError."""
+    """Return the source of each judgment in a Parquet or Arrow file; None if no column names sources."""
     names = table_columns(path, parquet)
     at = origin_column(names, kind)
     if at is None:

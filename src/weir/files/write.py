@@ -65,7 +65,7 @@ def write_run(
     lists: in JSON or a pickle, documents in rank order without scores, as BIRCO reads them.
 
     Raises BadValue for an identifier that TREC cannot hold (white space, a query with `#` first), and options
-    that the format lacks; MissingExtra, StoreError.
+    that the format lacks; MissingExtra for a package that the format needs.
     """
     run.refuse_nameless()
     form = named_format(path_of(path))
@@ -80,8 +80,8 @@ WRITE_RUN.register(write_run)
 def write_qrels(qrels: Qrels, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
     """Write judgments atomically in the format of the file's suffix (docs/formats.md), by default TREC.
 
-    A TSV has BEIR's header. Origins are a fourth column of tables, absent from TREC and JSON. Raises BadValue for
-    an identifier that the format cannot hold, StoreError.
+    A TSV has BEIR's header. Origins are a fourth column of tables, absent from TREC and JSON. Raises BadValue
+    for an identifier that the format cannot hold.
     """
     _write(qrels, path_of(path), progress)
 
@@ -94,7 +94,6 @@ class Conversion:
     """The result of `weir data convert`: the written file, counts, and data that its format cannot hold."""
 
     target: Path
-    """File written."""
     kind: str
     """"run" or "qrels"."""
     queries: int

@@ -254,7 +254,9 @@ class CodeCache:
         return None
 
     def store(self, code: Code) -> None:
-        """Write code to the first writable cache folder; if there is none, each process compiles again."""
+        """Write code to the first writable cache folder and delete the kernel's older code there; without
+        such a folder, each process compiles again.
+        """
         sizes = [len(part) for part in code.parts]
         head = {"arguments": code.arguments, "result": code.result, "outside": code.outside, "sizes": sizes}
         body = json.dumps(head).encode() + b"\n" + b"".join(code.parts)

@@ -122,8 +122,7 @@ def leaders(
     least: smallest Jaccard index of near-duplicates.
     leader: int64[n], filled.
 
-    A text follows the most similar leader in its buckets, among equals the first; without any it becomes a
-    leader.
+    A text follows the most similar leader in its buckets, among equals the first.
     """
     n, bands = bucket.shape
     head = np.full(len(room), -1, np.int64)

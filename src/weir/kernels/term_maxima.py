@@ -19,8 +19,7 @@ def raise_maxima(
     """Raise each term's maximum logit over each text's tokens in `best`, for the terms of panels
     first..stop-1.
 
-    A logit is a token's state times a term's weights, plus the term's bias. NaN replaces the maximum. Logits
-    whose bound does not exceed the maximum so far are not computed.
+    A logit is a token's state times a term's weights, plus the term's bias. NaN replaces the maximum.
 
     panels: uint32[panels, groups, WIDTH], the bytes of terms in the layout of `int8_tile`.
     worth: float32[panels, WIDTH], the value of one unit of a term's bytes.

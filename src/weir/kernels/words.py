@@ -60,7 +60,6 @@ class WordSlots(NamedTuple):
     slots: Int64
     """int64[2 * capacity], a hash table with linear probing."""
     arena: Bytes
-    """The bytes of all words."""
     eights: Words
     """The eight bytes at each position of the arena."""
     ptr: Int64

@@ -1,7 +1,6 @@
 """Run texts through a model in batches, in bounded memory, with results in the order of the texts.
 
-A thread tokenises ahead while the model works. Texts of similar length within a window share batches of about
-equal token counts.
+Texts of similar length within a window share batches of about equal token counts.
 """
 
 from __future__ import annotations

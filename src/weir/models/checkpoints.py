@@ -46,7 +46,9 @@ OWN_SYSTEMS = ("sparta", "unicoil")
 
 @dataclass(frozen=True)
 class ModelCard:
-    """Published facts of an encoder, and the settings of its published scores."""
+    """Facts of a published encoder (checkpoint, size, training data), and the settings of its published
+    scores.
+    """
 
     name: str
     hub: str
@@ -97,7 +99,7 @@ class ModelCard:
         return {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(self.kind, "")
 
     def has_checkpoint(self, name: str) -> bool:
-        """Return True if a model object's checkpoint, a hub name or the end of a path, is this model's."""
+        """Return True if a model object's checkpoint, a Hugging Face name or path's end, is this model's."""
         return name == self.hub or (bool(self.package) and name == f"{self.package}/{self.package_folder}")
 
     @property
@@ -123,7 +125,7 @@ def cards() -> list[ModelCard]:
 
 
 def card(name: str) -> ModelCard:
-    """Return the card of a short name or hub name; raises UnknownName if there is none."""
+    """Return the card of a short name or Hugging Face name; raises UnknownName if there is none."""
     model = find_card(name)
     if model is None:
         raise UnknownName("encoder", name, _cards())
@@ -131,7 +133,7 @@ def card(name: str) -> ModelCard:
 
 
 def find_card(name: str) -> ModelCard | None:
-    """Return the card of a short name or hub name; None if there is none."""
+    """Return the card of a short name or Hugging Face name; None if there is none."""
     name = split_variant(name)[0]
     by_hub = {c.hub.lower(): c for c in _cards().values()}
     return _cards().get(name) or by_hub.get(name.lower())
@@ -233,7 +235,8 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def locate(model: str) -> Path:
-    """Return the local folder of a checkpoint, by short name, hub name or folder, with or without a variant.
+    """Return the local folder of a checkpoint, by short name, Hugging Face name or folder, with or without a
+    variant.
 
     Raises DownloadError if it is not downloaded, StoreError for a folder without a checkpoint.
     """
@@ -442,7 +445,9 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """The settings that the files of a downloaded checkpoint declare."""
+    """The settings that the files of a downloaded checkpoint declare: length limits, pooling, heads,
+    similarity, prompts.
+    """
 
     root: Path
     """Folder of the whole checkpoint."""
@@ -493,8 +498,9 @@ UNCUT = 1 << 20
 
 
 def open_checkpoint(model: str) -> Checkpoint:
-    """Return the settings of a local checkpoint, by short name, hub name or folder, with or without a
-    variant; raises as `locate` and `read_checkpoint`."""
+    """Return the settings of a local checkpoint, by short name, Hugging Face name or folder, with or without
+    a variant; raises as `locate` and `read_checkpoint`.
+    """
     return read_checkpoint(locate(model), split_variant(model)[1])
 
 

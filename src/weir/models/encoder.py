@@ -372,12 +372,12 @@ class ObjectEncoder:
 
 @dataclass(frozen=True, eq=False)
 class LoadedObject:
-    """A user's encoder object."""
+    """A loaded `ObjectEncoder`, which calls a user's object."""
 
     encoder: ObjectEncoder
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Float32:
-        """Return one vector per text, float32[texts, d]; [0, 0] without texts.
+        """Return one vector per text, float32[texts, d], of length 1 for cosine; [0, 0] without texts.
 
         Warns (RankingWarning) if lengths of vectors differ and cosine, which ignores them, is only assumed.
         Raises BadValue if the object returns anything but finite vectors.
@@ -504,7 +504,7 @@ precision."""
 
 @dataclass(frozen=True)
 class Stability:
-    """How much vectors of texts differ between encoding alone and in a batch."""
+    """The largest difference between vectors of texts encoded alone and in a batch, and its tolerance."""
 
     texts: int
     difference: float

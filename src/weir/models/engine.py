@@ -68,7 +68,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Declared:
-    """An engine, device and precision, chosen before loading."""
+    """The engine, device and precision chosen for a model before it is loaded, and why."""
 
     engine: str
     place: ComputePlace

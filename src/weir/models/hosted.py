@@ -66,7 +66,7 @@ Json: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Ask:
-    """Texts and settings of a request to an embedding API."""
+    """A request to an embedding API: model, texts, their kind (query or document), and vector size."""
 
     model: str
     texts: Sequence[str]
@@ -319,7 +319,6 @@ class ServiceProbe:
     path: Path
     values: Float32
     date: str
-    """Date of that response."""
     moved: float | None = None
     """Distance of today's response from it; None if not measured yet."""
 
@@ -347,8 +346,7 @@ def service_probe(
     answer: Callable[[], Float32],
     clock: Clock,
 ) -> ServiceProbe:
-    """Return the stored response to the probe; if there is none, request and store it, once for all
-    processes.
+    """Return the stored response to the probe; if there is none, request and store it.
 
     about: facts to store with it.
     entry: name of the vectors in the file.
@@ -464,7 +462,8 @@ class Hosted:
 
     def fetch(self) -> None:
         """Send the probe if no response to it is stored, so that `describe` sends nothing; raises
-        ServiceError."""
+        ServiceError if the service fails.
+        """
         self.load()
 
     def adapted_to(self, collection: str, instruction: str) -> Hosted:
@@ -576,9 +575,8 @@ class LoadedHosted:
     ) -> Iterator[Float32]:
         """Yield the vectors of texts in order, a block for each response, float32[texts, dimensions].
 
-        A request is sent only when its block is consumed, so that a caller who stores blocks never pays
-        twice. Requests that are too large or too slow are halved. Warns if the model has changed since its
-        first probe. Raises ServiceError.
+        A request is sent only when its block is consumed. Requests that are too large or too slow are halved.
+        Warns if the model has changed since its first probe. Raises ServiceError if the service fails.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts
@@ -674,8 +672,9 @@ LoadedEncoder: TypeAlias = Loaded | LoadedHosted | LoadedObject
 
 
 def instructed(loaded: LoadedEncoder, queries: Queries) -> tuple[LoadedEncoder, Strings]:
-    """Return (encoder, query texts), with each query's own instruction in its text if the prompt has {task};
-    else both unchanged."""
+    """Return (encoder, query texts), with prompt and each query's own instruction in its text, no longer in
+    the encoder, if the prompt has {task}; else both unchanged.
+    """
     metadata = queries.metadata
     if metadata is None or metadata.instruction is None:
         return loaded, queries.text

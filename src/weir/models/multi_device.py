@@ -42,7 +42,7 @@ def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Call
     names: devices, such as "cuda:0".
     size: texts sent at once.
 
-    Vectors do not depend on the devices. The function raises BadValue, naming the device, if a process fails.
+    The function raises BadValue, naming the device, if a process fails.
     """
     threads = max(1, settings().threads // max(1, sum(n == "cpu" for n in names)))
     workers = [_Worker.begun(loaded.encoder, name, threads) for name in names]

@@ -284,6 +284,7 @@ class Outcome:
     seconds: float = 0.0
     """Seconds from sending to answer."""
     error: AttemptError | None = None
+    """None with an answer."""
 
 
 Retried: TypeAlias = Callable[[AttemptError], None]
@@ -384,7 +385,9 @@ class RequestCounts:
 
 @dataclass
 class ServiceUsage:
-    """Use of a service for a result, as recorded in the result's file."""
+    """Use of a service for a result, as recorded with it: versions, counts, durations, tokens, cost and
+    verdicts.
+    """
 
     name: str
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -421,8 +424,9 @@ class ServiceUsage:
         self.milliseconds.setdefault(stored["at"], array("d")).append(stored["ms"])
 
     def facts(self) -> dict[str, object]:
-        """Return counts of answers, tokens, verdicts and failures, and latencies in milliseconds by
-        concurrency."""
+        """Return counts of answers, tokens, verdicts and failures (some only if not 0), and latencies in
+        milliseconds by concurrency.
+        """
         counts = self.counts
         facts: dict[str, object] = {
             "service": self.name,
@@ -499,7 +503,6 @@ class _RequestQueue:
     closed: bool = False
     error: BaseException | None = None
     pending: set[AnswerKey] = field(default_factory=set)
-    """Keys of requests that are being answered."""
     failures: int = 0
     """Consecutive unanswered requests."""
     turn: threading.Lock = field(default_factory=threading.Lock)

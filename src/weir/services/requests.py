@@ -49,7 +49,6 @@ class Key:
     # text; and every piece of PIECE_CHARACTERS of a longer key. Not found: other encodings, encryption, shorter
     # pieces, and keys of fewer than KEY_CHARACTERS inside an answer, where they may be ordinary words.
     variable: str | None
-    """Name of the environment variable."""
     value: str | None = field(repr=False)
 
     @staticmethod
@@ -172,7 +171,7 @@ class Clock:
 
 @dataclass
 class Spent:
-    """Requests, retries, texts and tokens used so far."""
+    """Counters of requests, retries, texts and tokens sent to paid services, and of seconds waited."""
 
     requests: int = 0
     """Requests, including retries."""
@@ -382,7 +381,9 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class AttemptError(Exception):
-    """A failed attempt at a request, which may be sent again."""
+    """A failed attempt at a request: kind, message and status, and whether and after how long to send it
+    again.
+    """
 
     kind: FailureKind
     message: str
@@ -464,7 +465,7 @@ def exchange(
     time_limits: seconds without any byte, seconds for the whole exchange.
     masked: masks secrets in messages.
 
-    Raises AttemptError for a broken connection or another status, and AnswerTooLargeError.
+    Raises AttemptError for a broken connection or another status, AnswerTooLargeError beyond `max_bytes`.
     """
     silence, whole = time_limits
     try:

@@ -101,7 +101,9 @@ class Calibration:
     """True if the interval is above the minimum and rests on enough pairs and queries."""
 
     def sentence(self) -> str:
-        """Return the statistic with its interval, its pairs and queries, and if it suffices, as a clause."""
+        """Return the statistic with its interval, pairs and queries as a clause, which begins "not
+        calibrated" with the reason if it does not suffice.
+        """
         if not self.pairs:
             return "not calibrated, as no pair is judged by people and by it"
         basis = f"on {count(self.pairs)} pairs of {count(self.queries)} queries judged by both"

@@ -288,7 +288,7 @@ def _means_of_parts(parts: Sequence[Float64], geometric: bool) -> list[float]:
 
 @dataclass(frozen=True)
 class Standing:
-    """A system's mean with its interval, and its rank in a comparison."""
+    """A system in a comparison: its mean with interval, best and worst rank, and letters."""
 
     system: str
     mean: float
@@ -356,7 +356,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class DatasetCounts:
-    """Numbers of datasets on which a system is better or worse than a baseline."""
+    """Numbers of datasets on which a system is better or worse than a baseline, by mean and by verdict."""
 
     system: str
     baseline: str
@@ -376,7 +376,9 @@ class DatasetCounts:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """The comparison of several systems by a measure on a dataset, best mean first."""
+    """The comparison of several systems by a measure on a dataset: means, best first, the tested pairs, and
+    settings.
+    """
 
     dataset: str
     measure: str
@@ -387,6 +389,7 @@ class Comparison:
     standings: tuple[Standing, ...]
     pairs: tuple[Pair, ...]
     baseline: str | None
+    """None if all pairs are compared."""
     method: ComparisonMethod
     reach: Reach
     """The smallest p-value that is possible here, and whether it can be significant."""
@@ -770,10 +773,11 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
-    """Return each system's letters, best system first: two systems share a letter unless one of them is better.
+    """Return each system's letters, best system first: two systems share a letter unless one of them is
+    better.
 
-    apart: symmetric bool[systems, systems], True if one of the two systems is better; else raises BadValue.
-    After z come aa, ab.
+    apart: bool[systems, systems], True if one of the two systems is better.
+    After z come aa, ab. Raises BadValue if `apart` is not symmetric.
     """
     count = len(apart)
     if apart.shape != (count, count) or (apart != apart.T).any():
@@ -926,7 +930,8 @@ def verdicts_across(
 
 
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
-    """Return the parts of a dataset as one table over all queries, with every part weighted equally.
+    """Return the parts of a dataset as one table over all queries, with every part weighted equally; a single
+    part unchanged.
 
     Raises BadValue if systems or measure differ, or if there are no parts.
     """

@@ -72,7 +72,8 @@ class GateRules:
 
 @dataclass(frozen=True, repr=False)
 class Gate:
-    """The verdict on a candidate against its baseline by a measure, on a dataset or a group of its queries.
+    """The verdict on a candidate against its baseline by a measure, on a dataset or a group of its queries,
+    with means, bound, p-value and lost queries.
 
     If less is better, a drop is a rise.
     """
@@ -98,7 +99,6 @@ class Gate:
     deviation: float
     """Standard deviation of the differences."""
     lost: int
-    """Number of queries that lost."""
     broken: tuple[QueryDifference, ...]
     """The queries that lost most."""
     left_out: int = 0

@@ -58,7 +58,9 @@ class LabelPairs:
 
 
 def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list[LabelPairs]:
-    """Return, for each ranking, the pairs in its top k that the model labelled."""
+    """Return, for each ranking, the pairs in its top k that the model labelled, with people's grades, NaN for
+    none.
+    """
     both = pair_rows(model, human.queries, human.docs, human.query_of_row(), human.doc)
     grade = np.full(len(model.doc), np.nan)
     grade[both[both >= 0]] = human.grade[both >= 0]
@@ -93,7 +95,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True, eq=False)
 class LabelTables:
-    """A confusion table of two raters' labels for each query."""
+    """A confusion table of two raters' labels for each query, and counts of pairs that only one labelled."""
 
     queries: Ids
     labels: Float64
@@ -118,7 +120,9 @@ class QueryAgreement:
 
 @dataclass(frozen=True, repr=False)
 class Agreement:
-    """The agreement of two raters on the pairs that both labelled, with 95% intervals from resampled queries."""
+    """The agreement of two raters on the pairs that both labelled: confusion table, statistics with 95%
+    intervals from resampled queries, and values by query.
+    """
 
     first: str
     second: str
@@ -470,7 +474,9 @@ AGREEMENTS_BY_QUERY = ResultKind("agree", Agreement, _with_queries)
 
 
 def rater_tables(results: Sequence[ManyRaters]) -> tuple[Table, ...]:
-    """Return tables of each rater's base rates, and of alpha over all raters."""
+    """Return for each result a sentence of counts, a table of each rater's base rates, and a table of alpha
+    over all raters.
+    """
     tables = []
     for one in results:
         rates = [["rater", "labels", "queries", "mean grade", "1 or more"]]

@@ -161,7 +161,6 @@ class OrderAgreement:
     """The agreement of two sets of labels, the first taken as true, on the order of systems."""
 
     labels: tuple[str, str]
-    """Names of the two sets."""
     measure: str
     systems: tuple[str, ...]
     first: tuple[float, ...]

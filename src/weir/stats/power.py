@@ -57,7 +57,7 @@ KURTOSIS_SURE_UNITS, KURTOSIS_PRIOR, KURTOSIS_PRIOR_UNITS = 10, 0.5, 2
 
 @dataclass(frozen=True)
 class Family:
-    """The number of tests that are corrected together, and the correction."""
+    """The number of tests corrected together, how many have equal true differences, and the correction."""
 
     tests: int = 1
     alike: int = 1
@@ -107,7 +107,9 @@ class Need:
 
 @dataclass(frozen=True, repr=False)
 class PowerPlan:
-    """The smallest difference that the present queries can show, and the queries that given differences need."""
+    """The smallest difference that a test can show with the present queries, and the queries that given
+    differences need.
+    """
 
     measure: str
     queries: int

@@ -36,7 +36,7 @@ class Preference:
 
 @dataclass(frozen=True)
 class WinRate:
-    """How often `first` is preferred to `second`."""
+    """Numbers of wins, ties and losses of `first` against `second`, and its win rate with interval."""
 
     first: str
     second: str
@@ -91,7 +91,8 @@ def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
 
 def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
     """Return the win rate of each compared pair, from the name that sorts first, sorted by names; a tie is
-    half a win."""
+    half a win, and each query weighs the same.
+    """
     names = sorted({name for one in preferences for name in (one.first, one.second)})
     rates = []
     for first, second in combinations(names, 2):

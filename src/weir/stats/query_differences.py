@@ -40,7 +40,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class QueryDifference:
-    """A query whose value changed, and the relevant documents whose ranks moved most."""
+    """A query with its value in two runs, and the relevant documents whose ranks changed most."""
 
     query: str
     first: float

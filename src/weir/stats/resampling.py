@@ -85,9 +85,8 @@ def resampled_counts(
 ) -> Iterator[Float64]:
     """Yield how often each query occurs in samples drawn with replacement, in blocks float64[samples, queries].
 
-    Each block reuses the memory of the previous block. A second call with the same generator gives other
-    samples.
-    cells: approximate block size; the samples do not depend on it.
+    Each block reuses the memory of the previous block.
+    cells: approximate block size.
     """
     # Independent Poisson counts, given their sum, are a sample of that size drawn with replacement. With a mean
     # a little below 1, samples whose sum is at most the number of queries are accepted and filled up with
@@ -320,13 +319,14 @@ def mean_bounds(
     unit: NDArray[np.bool_] | None = None,
     geometric: bool = False,
 ) -> Float64:
-    """Return bounds of the mean of the parts' means, for each row, float64[rows, 2].
+    """Return bounds of the mean of the parts' means, for each row, float64[rows, 2]: Wilson's for shares,
+    Student's for few values, else by percentile bootstrap.
 
     parts: float64[rows, queries] each, without NaN.
     unit: bool[rows], True if a row's values are within 0..1.
     geometric: values are logarithms, and each part's mean is exponentiated.
-    NaN for fewer than `fewest` values, a part of one value, or equal values. Raises BadValue for a level
-    outside 0..1.
+    NaN for fewer than `fewest` values, a part of one value, or equal values, except 0 or 1 within `unit`.
+    Raises BadValue for a level outside 0..1.
     """
     _check_level(level)
     # As scipy.stats.bootstrap(method="percentile"). Coverage: docs/calibration.md.

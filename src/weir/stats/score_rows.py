@@ -141,7 +141,9 @@ def _other_texts_notes(scores: Mapping[str, Scores]) -> list[Note]:
 
 
 def row_notes(rows: Iterable[Row]) -> list[Note]:
-    """Return notes on the rows of a grid, such as on unanswered queries, wide ties and few judged documents."""
+    """Return notes on the rows of a grid, except rows of groups, such as on unanswered queries, wide ties and
+    few judged documents.
+    """
     rows = [row for row in rows if not row.group and row.groups is None]
     unanswered = {(r.system, r.dataset): r for r in rows if r.answered < r.queries}
     worst = sorted(unanswered.values(), key=lambda r: r.answered / r.queries)
@@ -400,10 +402,10 @@ def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> 
 
 
 def cut_depth(retrieved: Int32) -> int | None:
-    """Return the length at which rankings look cut, as nearly all have it; None if they do not, or
-    are fewer than CUT_QUERIES.
+    """Return the longest ranking's length if at least CUT_SHARE of the rankings have it, and thus look cut;
+    None if not, or for fewer than CUT_QUERIES.
 
-    retrieved: int32[queries], number of documents of each ranking.
+    retrieved: int32[queries], number of documents of each ranking; empty rankings do not count.
     """
     lengths = retrieved[retrieved > 0]
     if len(lengths) < CUT_QUERIES or (lengths == lengths.max()).mean() < CUT_SHARE:
@@ -592,7 +594,9 @@ def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
 
 @checked
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
-    """Return a row for each measure: its mean over the queries that count, and the 95% interval."""
+    """Return a row for each measure: its mean over the queries that count, the 95% interval, and, if known,
+    range over ties, judged share and mean by people's labels.
+    """
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
     counted, movable = scores.counted(), scores.movable()
     ends = scores.tie_bounds() if movable.any() else np.empty((0, 2))

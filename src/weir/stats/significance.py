@@ -62,14 +62,18 @@ def none(ascending: Float64) -> Float64:
 
 @CORRECTIONS.register("bonferroni")
 def bonferroni(ascending: Float64) -> Float64:
-    """Return ascending p-values times their number (Bonferroni); bounds the family-wise error rate."""
+    """Return ascending p-values times their number (Bonferroni), not capped at 1; bounds the family-wise
+    error rate.
+    """
     # Dunn 1961.
     return ascending * len(ascending)
 
 
 @CORRECTIONS.register("holm")
 def holm(ascending: Float64) -> Float64:
-    """Return ascending p-values adjusted by Holm's step-down method; bounds the family-wise error rate."""
+    """Return ascending p-values adjusted by Holm's step-down method, not capped at 1; bounds the family-wise
+    error rate.
+    """
     # Holm 1979.
     m = len(ascending)
     return np.maximum.accumulate(ascending * (m - np.arange(m)))
@@ -77,7 +81,9 @@ def holm(ascending: Float64) -> Float64:
 
 @CORRECTIONS.register("bh")
 def benjamini_hochberg(ascending: Float64) -> Float64:
-    """Return ascending p-values adjusted by Benjamini and Hochberg's method; bounds the false discovery rate."""
+    """Return ascending p-values adjusted by Benjamini and Hochberg's method, not capped at 1; bounds the
+    false discovery rate.
+    """
     # Benjamini and Hochberg 1995.
     m = len(ascending)
     return np.minimum.accumulate((ascending * m / np.arange(1, m + 1))[::-1])[::-1]

@@ -205,7 +205,9 @@ class ThresholdRules:
 
 @dataclass(frozen=True)
 class CutOff:
-    """The outcome of answering only queries of at least `score` in confidence."""
+    """The outcome of answering only queries with a confidence of at least `score`: shares of answered
+    queries, and the mean.
+    """
 
     score: float
     """Least confidence that is answered; infinite if nothing is."""
@@ -219,7 +221,9 @@ class CutOff:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A minimum confidence for an answer, chosen on half of the queries and tested on the other half."""
+    """A minimum confidence for an answer, chosen on half of the queries, and its outcome with intervals on
+    the other half.
+    """
 
     measure: str
     rules: ThresholdRules

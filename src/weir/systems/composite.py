@@ -196,7 +196,9 @@ class AnsweredDocuments:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def codes(self, names: Iterable[str]) -> Int32:
-        """Return the position of each document in `ids`, int32[names]; -1 for one outside the collection."""
+        """Return the position of each document in `ids`, int32[names]; -1 for one outside the collection.
+        Without documents, names are numbered as they come.
+        """
         if self.corpus is not NO_DOCUMENTS:
             return self.corpus.ids.codes(names).astype(np.int32)
         numbers = self._numbers
@@ -298,7 +300,7 @@ class FolderShelf:
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
-    """Return the context's shelf, or a new FolderShelf in the context's folder.
+    """Return the context's shelf (cache of parts' indexes), or a new FolderShelf in the context's folder.
 
     build: False makes a new shelf raise StoreError for a missing index.
     """

@@ -120,7 +120,7 @@ def share_encoder(system: _System[Any, Any]) -> ShareEncoder:
 
 @dataclass(frozen=True, eq=False)
 class DocumentEncoding:
-    """A loaded encoder of documents, and the store of the rows that it makes."""
+    """A loaded encoder of documents, the store of its vectors, and how texts are divided into blocks."""
 
     store: RowStore
     encode: Encode
@@ -222,6 +222,7 @@ class EncodedSearcher(Generic[L, Q, D]):
     corpus: Corpus
     documents: D
     opened: L | None = None
+    """The loaded encoder; None to load it on first use."""
     reused: int = 0
     """Documents whose rows were stored before."""
     read_bytes: int = 0

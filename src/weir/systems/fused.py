@@ -100,7 +100,9 @@ class Fused:
         )
 
     def part_depth(self, k: int) -> int:
-        """Return the number of results requested from each part for k fused results."""
+        """Return the number of results requested from each part for k fused results, by default at least
+        DEPTH.
+        """
         return max(DEPTH, k) if self.depth is None else self.depth
 
     @checked

@@ -32,7 +32,9 @@ MAX_DEPTH = 10_000_000
 
 @dataclass(frozen=True)
 class Context:
-    """Folder, progress function and shelf with which a system indexes or searches."""
+    """The folder, progress function, provider of parts' indexes, and use of caches with which a system
+    indexes or searches.
+    """
 
     folder: Path | None = None
     """Folder of the index; None for memory."""
@@ -65,7 +67,9 @@ IN_MEMORY = Context()
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a searcher or scorer besides index size and time."""
+    """Costs of a searcher or scorer besides index size and time: bytes, cache hits, scored pairs,
+    requests.
+    """
 
     external_bytes: int = 0
     """Bytes of vectors and weights outside the index: in stores or on a server."""
@@ -85,7 +89,6 @@ class Costs:
     """True if a repeated search costs only time and gives the same results, so that it may run for a
     measurement."""
     services: tuple[ServiceUsage, ...] = ()
-    """Requests to services."""
     measured: bool = True
     """True if the time is spent searching, not reading results made elsewhere."""
     asked_again: bool = False
@@ -170,10 +173,14 @@ def always_nested(searcher: object, queries: Queries, k: int) -> bool:
 
 @runtime_checkable
 class Exported(Protocol):
-    """A searcher whose index refers to vectors in this machine's store."""
+    """A searcher that can copy the stored vectors that its index refers to, so that another machine can open
+    the index.
+    """
 
     def export(self, folder: Path) -> bool:
-        """Write these vectors for another machine's `Context.vectors`; return False if there are none."""
+        """Write these vectors to a folder, which is another machine's `Context.vectors`; return False if the
+        index refers to none.
+        """
 
 
 ShareEncoder: TypeAlias = Callable[[Corpus, tuple[int, int], Path, Progress | None], None]
@@ -183,7 +190,7 @@ folder, except texts that are stored already."""
 
 @runtime_checkable
 class Encoding(Protocol):
-    """A retriever whose documents several processes may encode together before one indexes."""
+    """A retriever whose documents several processes can encode in shares, before one of them indexes."""
 
     def encoding_blocks(self, documents: int) -> int:
         """Return the number of blocks in which so many documents are encoded; 1 allows only one process."""
@@ -194,7 +201,7 @@ class Encoding(Protocol):
 
 @runtime_checkable
 class Retriever(Protocol):
-    """A frozen dataclass that indexes a corpus; `str()` gives its name."""
+    """A retrieval system: a frozen dataclass that indexes a corpus; `str()` gives its name."""
 
     def describe(self) -> dict[str, object]:
         """Return everything that decides the rankings, as JSON, the key of stored results.
@@ -213,7 +220,7 @@ class Retriever(Protocol):
 
 
 class Shelf(Protocol):
-    """Provides the indexes and rankings of a composite system's parts, each made once."""
+    """A cache of the indexes and rankings of a composite system's parts, each made once."""
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """Return the part's searcher, from its stored index or a new one."""
@@ -224,7 +231,7 @@ class Shelf(Protocol):
 
 @dataclass(frozen=True)
 class Component:
-    """A system within a composite system, and its use there."""
+    """A system within a composite system, and how its index and rankings are used there."""
 
     system: Retriever
     takes: Literal["run", "index"]
@@ -283,10 +290,10 @@ class Indexed(Protocol):
 
 @runtime_checkable
 class Fetched(Protocol):
-    """A part that may need a download or an optional package."""
+    """A system or re-ranker that may need a download or an optional package."""
 
     def fetch(self) -> None:
-        """Download what `describe` needs; raises DownloadError."""
+        """Download the files that `describe` needs; raises DownloadError if that fails."""
 
 
 @runtime_checkable
@@ -299,7 +306,7 @@ class Installed(Protocol):
 
 @runtime_checkable
 class CollectionAware(Protocol):
-    """A part that depends on the collection, for example by its prompts."""
+    """A system or re-ranker that depends on the collection, for example by its prompts."""
 
     def adapted_to(self, collection: str, instruction: str) -> object:
         """Return the system or re-ranker adapted to a collection and its instruction, "" for none."""
@@ -318,8 +325,9 @@ class ApproximateSearcher(Protocol):
     """A searcher that may miss documents that an exact search finds."""
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """Return the share of the exact k best documents that is missed; raises BadValue for an exact
-        search."""
+        """Return the mean shares of the exact k best documents missed, by cause; raises BadValue for an exact
+        search.
+        """
 
 
 @runtime_checkable
@@ -461,7 +469,9 @@ def check_k(k: int) -> None:
 
 
 def described_depth(depth: int | None) -> dict[str, object]:
-    """Return the entries for a re-ranker's depth in its description; None counts as DEPTH."""
+    """Return the entries for a re-ranker's depth in its description; None counts as DEPTH, a given DEPTH is
+    marked.
+    """
     # A named depth of DEPTH is another system than none: without a name all candidates are scored.
     entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}
     return entries | ({"named": True} if depth == DEPTH else {})

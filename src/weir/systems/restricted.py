@@ -74,9 +74,9 @@ def asked_further(
 
     depths: smallest and largest search depth if queries have candidates or filters.
 
-    Queries with too few permitted documents are searched again at twice the depth, until nothing more comes
-    back or the largest depth is reached. If the service fails after a first answer, the answers so far count.
-    Warns (RankingWarning) of queries that still lack documents.
+    Queries with too few permitted documents are searched again at twice the depth, until no more come or the
+    largest depth is reached. If the service fails after a first answer, the answers so far count. Warns
+    (RankingWarning) of queries that still lack documents.
     """
     free, (candidates, excluded) = unrestricted(queries), _lists(queries)
     depth = k + _longest(excluded)

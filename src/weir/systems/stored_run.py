@@ -141,7 +141,6 @@ class StoredRunSearcher:
     system: StoredRun
     run: Run
     docs: Ids
-    """Documents of the collection."""
     doc: Int32
     """Number of each row's document in `docs`, -1 for an unknown one."""
     note: str = ""

@@ -67,7 +67,7 @@ class Groups:
     query: Int64
     """int64[groups]."""
     first: Int64
-    """int64[groups]: first place, from 1."""
+    """int64[groups]: first rank, from 1."""
     size: Int64
     """int64[groups]: number of documents, unjudged documents included."""
 

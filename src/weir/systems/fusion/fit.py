@@ -123,11 +123,12 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """The best settings of a fusion on judged queries, and its values on held-out queries."""
+    """The best settings of a fusion on all judged queries, and the settings and values of each fold of
+    cross-validation.
+    """
 
     measure: Measure
     tried: int
-    """Number of settings tried."""
     chosen: Fusion
     """The best settings on all judged queries."""
     fitted: float
@@ -258,10 +259,10 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Return the fused run: judged queries with settings chosen without their fold, others with settings
-    chosen on all.
+    """Return the fused run, in the pool's order of queries: judged queries with the settings chosen on the
+    other folds, others with the settings chosen on all judged queries.
 
-    k: cutoff; None for none.
+    k: documents per query; None for all.
     """
     codes = fitted.queries.codes(pool.queries.strings)
     fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
@@ -294,10 +295,10 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 
 
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
-    """Return tables that compare the cross-validated fusion with the best single run, and a note that it was
-    picked on the same queries.
+    """Return tables that compare the cross-validated fusion with the best single run, the last one a sentence
+    that it was picked on the same queries.
 
-    single: scores of each run by name; the first measure decides.
+    single: scores of each run by name; the best is by the mean of the first measure.
     """
     way = direction(held_out.measures[0])
     best = max(single, key=lambda name: way * float(single[name].mean_values()[0]))

@@ -34,7 +34,9 @@ BLOCK_ROWS = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class CandidateBlock:
-    """Documents that the fused runs return for some consecutive queries."""
+    """The documents that any fused run returns for some consecutive queries, with rank and scores in each
+    run.
+    """
 
     first: int
     """Number of the first query in the pool."""
@@ -45,7 +47,6 @@ class CandidateBlock:
     rank: Int32
     """int32[R, n] from 1; 0 if the run lacks the document."""
     lists: tuple[ScoreLists, ...]
-    """Scores of each run."""
     place: tuple[Int64, ...]
     """For each run, the number of each score's candidate."""
 
@@ -74,7 +75,6 @@ class Pool:
     queries: Ids
     """Queries of all runs, sorted by identifier; in their own order if all runs share a table."""
     docs: Ids
-    """Documents of all runs."""
     runs: tuple[Run, ...]
     start: Int64
     """int64[R, Q]: offset of each query's ranking in each run."""

@@ -326,7 +326,9 @@ class Fusion:
         return METHODS.get(self.name).defaults() | dict(self.settings)
 
     def refuse_other_than(self, runs: int) -> None:
-        """Raise BadValue if a setting with a value for each run, such as weights, has not `runs` values."""
+        """Raise BadValue if a setting that is a tuple of a value for each run, such as weights, does not have
+        `runs` values.
+        """
         for key, value in self.settings:
             if isinstance(value, tuple) and len(value) != runs:
                 raise BadValue(f"{self}: {key} has {len(value)} for {runs} rankings; give one for each")

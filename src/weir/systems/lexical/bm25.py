@@ -76,7 +76,9 @@ Lengths: TypeAlias = Literal["byte", "exact"]
 
 @dataclass(frozen=True)
 class BM25Preset:
-    """Named settings of BM25 that reproduce another tool's scores."""
+    """Settings of BM25 (analyzer, k1, b, rounding of lengths, fields, stop words) that reproduce another
+    tool's scores.
+    """
 
     reproduces: str
     analyzer: str = "lucene-english"
@@ -273,8 +275,9 @@ LARGEST_WEIGHT = 1e6
 
 
 def field_weights(system: str, fields: object) -> FieldNumbers:
-    """Return (field, weight) pairs sorted by field; raises BadValue for no or repeated fields, and weights
-    not above 0."""
+    """Return (field, weight) pairs sorted by field, weight 1 by default; raises BadValue for no or repeated
+    fields, and weights not above 0.
+    """
     if isinstance(fields, str) or not isinstance(fields, (Mapping, Sequence)) or not fields:
         expected = '["title", "text"] or {"title": 3, "text": 1}'
         raise BadValue(f"{system}: fields is {fields!r}; expected such as {expected}")

@@ -210,7 +210,9 @@ def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Documents in blocks of `width` successive internal numbers, which are inverted one by one."""
+    """Documents in blocks of `width` successive internal numbers; each block is inverted alone, to fit into
+    memory.
+    """
 
     order: Int32
     """int32[documents]: corpus number of each internal number."""
@@ -235,7 +237,7 @@ class Blocks:
         return np.sort(self.order[number * self.width : (number + 1) * self.width])
 
     def of_each(self) -> Int32:
-        """Return the block number of each document in corpus order, int32[documents]."""
+        """Return the number of the block that has each document, int32[documents], in corpus order."""
         block = np.empty(len(self.order), np.int32)
         block[self.order] = np.arange(len(self.order), dtype=np.int32) // self.width
         return block
@@ -369,7 +371,6 @@ class BlockSource:
     frequencies: Int32
     """int32[terms]: document frequency of each term, or an upper bound."""
     pairs: Callable[[int], Pairs]
-    """Returns the pairs of a block."""
     files: Callable[[int], list[str]]
     """Returns the names of a block's files, which are removed once it is inverted."""
     value: type[np.uint16] | type[np.int32] | type[np.float32] = np.float32

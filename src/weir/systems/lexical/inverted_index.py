@@ -426,8 +426,11 @@ def best_field_scores(
 def best_field(
     parts: tuple[ImpactIndex, ...], queries: list[QueryTerms], share: float, k: int
 ) -> TopDocuments:
-    """Return the k best documents by the best field's score plus `share` of the others' (Lucene's
-    DisjunctionMaxQuery)."""
+    """Return each query's k best documents by the best field's score plus `share` of the other fields'
+    (Lucene's DisjunctionMaxQuery), in float32.
+
+    parts, queries: for each field, its index and the queries' terms.
+    """
     count, documents = len(queries[0][0]) - 1, len(parts[0].order)
     rank = np.empty(documents, np.int32)
     rank[parts[0].order] = np.arange(documents, dtype=np.int32)

@@ -64,7 +64,9 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class Language:
-    """A recognised language; languages of one script may be taken for each other."""
+    """A recognised language, with the evidence and the analyzer for it; languages of one script may be
+    confused.
+    """
 
     name: str
     evidence: str
@@ -79,7 +81,9 @@ class Language:
         return titles.get(self.name, self.name.title())
 
     def suits(self, analyzer: Analyzer) -> bool:
-        """Return True if an analyzer is for this language, or for its script."""
+        """Return True if an analyzer is for this language or for any; languages of bigrams need these or a
+        user's own function.
+        """
         if self.analyzer.endswith("-bigrams"):  # one's own functions are trusted
             return analyzer.cut is not None and (analyzer.name == self.analyzer or analyzer.own)
         return analyzer.language in ("", self.name)

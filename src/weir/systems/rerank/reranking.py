@@ -328,8 +328,8 @@ class RerankingSearcher:
 
         Ties are ordered by identifier, or at random with a fixed seed if the first stage has no ranking;
         documents that cannot be scored then come last. Warns (RankingWarning) of queries with equal scores,
-        and if most rankings stay as they were. Raises BadRanking for scores missing or not finite and
-        repeated documents, BadValue for k below 1.
+        and if most rankings are unchanged. Raises BadRanking for scores missing or not finite and repeated
+        documents, BadValue for k below 1.
         """
         check_k(k)
         room = rerank_room(self.system, queries, k, self.corpus)

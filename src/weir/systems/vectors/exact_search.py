@@ -319,7 +319,9 @@ BAR_DEVIATIONS = 5
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The k best documents of each query, in trec order."""
+    """The k best documents of each query, by descending score, then descending document id; all if there are
+    fewer.
+    """
 
     ptr: Int64
     """int64[Q + 1]."""
