@@ -26,7 +26,7 @@ MOST_FIELDS, FIELD_CHARACTERS = 12, 120
 
 @dataclass(frozen=True)
 class Judgment:
-    """A document's grade for a query, with its origin and the pool that gave it."""
+    """A document's grade for a query, from the collection's judgments or from a pool."""
 
     grade: float
     origin: str
@@ -139,7 +139,7 @@ def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[s
 
 
 def texts_of(dataset: Dataset | None, documents: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return {document: (title, text)}; documents that are not on this machine are left out."""
+    """Return {document: (title, text)}; unknown documents are left out, all without documents on this machine."""
     if dataset is None or dataset.layout.documents is None or not documents:
         return {}
     corpus = dataset.corpus
@@ -176,7 +176,7 @@ def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fiel
 
 
 def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
-    """Return {document: judgment} for a query; {} if it has none."""
+    """Return {document: judgment} for a query; {} if it has none, and without judgments."""
     at = -1 if qrels is None else int(qrels.queries.codes([query])[0])
     if qrels is None or at < 0:
         return {}
@@ -200,7 +200,7 @@ def pool_judgments(rooms: Rooms | None, collection: str, query: str, text: str) 
 
 
 def news(judged: Mapping[str, Judgment], pools: Mapping[str, Judgment]) -> dict[str, Judgment]:
-    """Return the judgments of pools for a query that the collection lacks or contradicts."""
+    """Return a query's judgments by pools (`pools`) whose document is unjudged, or has another grade, in `judged`."""
     return {
         document: one
         for document, one in pools.items()

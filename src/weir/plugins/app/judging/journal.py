@@ -149,7 +149,7 @@ def _storing(path: Path) -> Iterator[None]:
 
 @dataclass(eq=False)
 class Standing:
-    """The labels and notes in force after all events so far, with counts."""
+    """The labels and notes in force after all events so far, with indexes and counts by judge, pair and query."""
 
     last: int = 0
     labels: dict[Item, list[Event]] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class Standing:
     """All events by number."""
 
     def apply(self, event: Event) -> None:
-        """Update labels, notes and counts by the next event."""
+        """Update labels, notes, counts and indexes by the next event."""
         self.last, self.numbered[event.number] = event.number, event
         changed = event
         if event.kind == "undone":
@@ -287,14 +287,14 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[Standing]:
-        """Yield the current labels, with the events of other processes."""
+        """Yield the current labels and notes, with the events of other processes."""
         with self._lock:
             self._catch_up()
             yield self._standing
 
     @contextmanager
     def writing(self) -> Iterator[Standing]:
-        """Yield the current labels; events appended within are stored together, or none after an error.
+        """Yield the current labels and notes; events appended within are stored together, or none after an error.
 
         A nested block belongs to the outer one. Raises StoreError if the file cannot be written.
         """
@@ -344,7 +344,7 @@ class Journal:
     def undo(self, judge: str, key: str = "") -> Event | None:
         """Undo a judge's last event and return the undone event; None if there is none.
 
-        key: key of the request; the same request undoes once.
+        key: key of the request; a repeated request undoes nothing more and gets the same event.
         """
         with self.writing() as standing:
             undone = self._stored(key)
@@ -371,7 +371,7 @@ class Journal:
             return {tuple(row[:5]): row[5] for row in self._connection.execute("SELECT * FROM claims")}
 
     def settled_grades(self, query: str) -> dict[str, float]:
-        """Return {document: settled grade} for a query."""
+        """Return {document: grade agreed or decided by the judges} for a query; {} without any."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT document, grade FROM settled WHERE query = ?", (query,))
             return {str(document): float(grade) for document, grade in rows}
@@ -383,7 +383,7 @@ class Journal:
         return int(count)
 
     def settings(self) -> dict[str, Any]:
-        """Return the stored settings by name."""
+        """Return the stored settings by name, as parsed from JSON."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT name, value FROM settings").fetchall()
         return {name: json.loads(value) for name, value in rows}

@@ -366,7 +366,10 @@ def store_answer(visit: Visit) -> Redirect:
 
 
 def prefer(visit: Visit) -> Redirect:
-    """Store a judge's preference from a form, and redirect to the next comparison; raises BadValue."""
+    """Store a judge's preference from a form, and redirect to the next comparison.
+
+    Raises BadValue for an unnamed visitor, an unknown kind or grade, UnknownName for an unknown comparison.
+    """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     kind = _one_of(PREFERENCES, given.get("kind", "preferred"))
     outcome = _number(given.get("grade")) if kind == "preferred" else None
@@ -542,7 +545,7 @@ class ChangedPage:
 
 
 def start(visit: Visit) -> Redirect | RoomsPage:
-    """Return the list of open pools; redirect to the page of a single pool."""
+    """Return the list of open pools; for a single pool a redirect to its page (its progress for unnamed visitors)."""
     found = list(_rooms_of(visit))
     if len(found) == 1:
         return Redirect(address("judge", found[0].name, *([] if visit.judge else ["progress"])))

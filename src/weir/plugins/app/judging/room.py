@@ -86,7 +86,7 @@ class ChangedQuery:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Means, order of systems and verdicts before and after a pool's judgments."""
+    """Means, order of systems, verdicts and values by query before and after a pool's judgments."""
 
     measure: str
     rows: tuple[Relabelled, ...]
@@ -107,10 +107,10 @@ class Changes:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """A group of labels that were taken back together."""
+    """A group of labels that were withdrawn together."""
 
     events: tuple[Event, ...]
-    """The events that took them back, in order."""
+    """The withdrawing events, in order."""
 
     @property
     def group_number(self) -> int:
@@ -166,7 +166,7 @@ class Room:
 
     @contextmanager
     def table(self, write: bool = False) -> Iterator[Table]:
-        """Yield a snapshot of the judging; with `write`, nobody else can write within the block."""
+        """Yield the current state of the judging; with `write`, nobody else can write within the block."""
         with self.journal.writing() if write else self.journal.reading() as standing:
             yield Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
@@ -264,7 +264,7 @@ class Room:
         return again if again in self.journal.claims() else Turn(pair).item(judge)
 
     def suggestion(self, turn: Turn, plan: Plan) -> float | None:
-        """Return the grade that a model suggests for a pair.
+        """Return the grade that a model suggests for a pair, as a judge sees it.
 
         None without one, if hidden at random, and for second judgments and decisions.
         """
@@ -373,7 +373,7 @@ class Room:
         return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
 
     def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
-        """Take back those labels that are still in force, and return their number."""
+        """Withdraw those labels that are still in force, and return their number."""
         now = time.time()
         with self.journal.writing() as standing:
             there = [one for one in labels if standing.label(one.item) == one]
@@ -398,9 +398,9 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Put back the group of labels with a number, and return how many they are; raises UnknownName.
+        """Restore the group of withdrawn labels with this number (also removed queries); return how many they are.
 
-        A label that its judge has set again keeps the new value.
+        A label that its judge has set again keeps the new value. Raises UnknownName for an unknown number.
         """
         with self.journal.writing():
             found = next((one for one in self.taken_back() if str(one.group_number) == number), None)
@@ -421,7 +421,7 @@ class Room:
         return len(found.events)
 
     def remove_query(self, query: str, author: str) -> int:
-        """Remove a query, take its labels back, and return their number; raises UnknownName.
+        """Remove a query, withdraw its labels, and return their number; raises UnknownName for an unknown query.
 
         Typing the same text again, or putting labels back, restores it.
         """
@@ -453,13 +453,15 @@ class Room:
             return self._subject
 
     def merged(self) -> Qrels:
-        """Return the judgments of the pool's results, with people's new ones replacing old ones; raises
-        FormatError without any."""
+        """Return the judgments of the pool's results, with people's new ones in place of old ones.
+
+        Raises BadValue if the pool does not name its results, FormatError without new judgments.
+        """
         new, _ = settled_judgments(self.journal.path)
         return relabelled(judged_anew([self.subject()], new)[0], new)[1]
 
     def changes(self, measure: str = "nDCG@10", subject: Subject | None = None) -> Changes:
-        """Return means, order of systems and verdicts before and after the pool's judgments.
+        """Return means, order of systems, verdicts and values by query before and after the pool's judgments.
 
         subject: other rankings and judgments than the pool's.
 
