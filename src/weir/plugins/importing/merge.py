@@ -352,7 +352,8 @@ class Identifiers:
 
 
 def made_id(text: str, what: str) -> str:
-    """Return an identifier made from a text: a query's first words, or "text", and 12 hex digits of a hash.
+    """Return an identifier made from a text: a query's first words ("q" without any), or "text", and 12 hex digits of
+    a hash.
 
     what: "query" or "document".
     """
@@ -378,7 +379,7 @@ class FileCounts:
 
     counts: Counter[str] = field(default_factory=Counter)
     refused: list[Refused] = field(default_factory=list)
-    """The first refused rows."""
+    """The first 100 refused rows."""
     left_out: int = 0
     """Number of all refused rows."""
     rows: int = 0
@@ -470,7 +471,7 @@ def reasons(refused: Iterable[tuple[str, str]]) -> str:
 
 @dataclass
 class Merged:
-    """A collection merged from imported files, ready to be written."""
+    """A collection merged from imported files: documents, queries, judgments, runs and notes, ready to be written."""
 
     documents: DocumentSpill
     queries: dict[str, str] = field(default_factory=dict)
