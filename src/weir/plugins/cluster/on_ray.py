@@ -145,7 +145,7 @@ Stage: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class EncodingShare:
-    """A share of the documents to encode before a cell can be made: number `number` of `of`."""
+    """A share of the documents to encode before a cell can be made: number `number`, from 0, of `of`."""
 
     cell: int
     stage: Stage
@@ -276,11 +276,10 @@ class RayCluster:
     address: str
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
-        """Make all unfinished results of an experiment; the first failure is raised after the others have
-        ended.
+        """Make all unfinished results of an experiment.
 
-        Raises MissingExtra, BadValue for an unreachable cluster or parts that only this process has,
-        WeirError.
+        Raises MissingExtra without Ray, BadValue for an unreachable cluster or parts that only this process has; the
+        first failure as WeirError, after the other results have ended.
         """
         grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
         cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)

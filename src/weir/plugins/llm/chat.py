@@ -332,7 +332,7 @@ class HostedChat:
     def reply(
         self, connection: KeptConnection, body: dict[str, object], max_tokens: int, retried: Retried
     ) -> ChatReply:
-        """Send a request body and return the answer; raises AttemptError.
+        """Send a request body and return the answer; raises AttemptError if no attempt succeeds.
 
         After a refused JSON schema (status 400 or 422) that is answered without it, this client sends no
         schema again.
@@ -440,7 +440,8 @@ class ChatModel:
 
     @property
     def provider(self) -> ChatProvider:
-        """The provider that the model's name has before ":", or "server" for an address; raises UnknownName."""
+        """The provider that the model's name has before ":", or "server" for an address; raises UnknownName for an
+        unknown one."""
         name = "server" if "://" in self.model else self.model.partition(":")[0]
         providers = _chat_providers()
         if name not in providers:

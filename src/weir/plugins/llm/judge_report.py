@@ -177,7 +177,8 @@ class LabelConsistency:
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """The labels of a judge, and how far to trust them."""
+    """The report on a model's judging: counts of labels and answers, agreement with itself and people, probes, cost,
+    warnings."""
 
     subject: str
     """Name of the collection."""

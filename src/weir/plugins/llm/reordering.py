@@ -70,7 +70,7 @@ class ReorderRules:
     depth: int | None = None
     """Candidates of each query; by default the longest re-ranking."""
     block: int = 10
-    """Places of the first stage in one block."""
+    """First-stage ranks in each block (RankBand)."""
     rel: float = 1
     """Lowest relevant grade."""
     shape: WindowShape = field(default_factory=WindowShape)
@@ -234,8 +234,7 @@ class RankBand:
 def rank_bands(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[RankBand, ...]:
-    """Return blocks of first-stage ranks down to `depth`, each with its relevant documents that reach the
-    first k.
+    """Return a RankBand for each block of first-stage ranks down to `depth`.
 
     Without position bias all blocks have equal ratios. Raises BadValue if no judged query has candidates.
     """
@@ -444,7 +443,7 @@ def reorderings(
 ) -> list[Reordering]:
     """Return how each re-ranking changed its first stage, in the given order.
 
-    qrels: None leaves out gain, bias and blocks.
+    qrels: None leaves out gain, position bias and blocks of ranks.
     repeated_rows: {re-ranking: number of rows that repeated a document}.
 
     Raises BadValue if the first stage answers no query, a re-ranking none of its queries, or no query is

@@ -45,7 +45,7 @@ STORED_BYTES = 1 << 25
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The results and texts of a collection in a results folder, from which questions are answered."""
+    """The input of a question: a collection's results, compared systems, texts, measure and thresholds."""
 
     root: Path
     """The results folder."""

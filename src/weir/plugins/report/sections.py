@@ -158,7 +158,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the report: title, introduction, charts, tables and notes."""
+    """A section of the report: texts, charts, tables and longer, folded tables, notes, and results for CSV."""
 
     name: str
     title: str
@@ -1868,7 +1868,8 @@ def questions(study: Study, audits: Sequence[Audit] = ()) -> tuple[Question, ...
 
 
 def reviewer(answered: Sequence[Question]) -> Section:
-    """Return the section with a table of the reviewer's questions and answers."""
+    """Return the report's section with a table of a sceptical reviewer's questions: severity, question, answer,
+    command."""
     lines = [["", "question", "answer", "settled by"]]
     lines += [[one.severity, one.question, str(one.answer), one.command] for one in answered]
     return Section(

@@ -124,8 +124,8 @@ def _filled_text(text: str, values: Values) -> str:
 
 
 def filled_path(text: str, values: Values) -> str:
-    """Return a path with placeholders replaced by percent-encoded values, one segment each; raises
-    UnknownName."""
+    """Return a path with placeholders replaced by percent-encoded values, one segment each; raises UnknownName for an
+    unknown placeholder."""
     return _PLACE.sub(lambda match: quote(str(_known(match[1], values)), safe=""), text)
 
 
@@ -280,8 +280,8 @@ class SearchTemplate:
     """For each stage of the server but the last: entries of body and params that its requests leave out."""
 
     def before(self, stage: str) -> SearchTemplate:
-        """Return the template of an earlier stage, without the request entries that it leaves out; raises
-        UnknownName."""
+        """Return the template of an earlier stage, without the request entries that it leaves out; raises UnknownName
+        for an unknown stage."""
         if stage not in self.stages:
             raise UnknownName("stage of this server", stage, self.stages)
         asked: Json = {"body": self.body, "params": dict(self.params)}

@@ -101,7 +101,6 @@ class TextSearch:
         check_whole("normalization", self.normalization, 0, 63)
 
     def facts(self) -> dict[str, object]:
-        """Return all settings that decide the rankings."""
         return {"kind": "full text"} | {f.name: getattr(self, f.name) for f in fields(self)}
 
 
@@ -134,7 +133,6 @@ class UserTable:
             )
 
     def facts(self) -> dict[str, object]:
-        """Return the names of the table and its columns."""
         columns = {"text": list(self.text), "tsvector": self.tsvector, "vector": self.vector}
         return {"name": self.name, "id": self.id} | {k: v for k, v in columns.items() if v}
 
@@ -705,7 +703,6 @@ class PostgresSearcher:
 
     @cached_property
     def query_encoder(self) -> LoadedEncoder:
-        """The encoder of queries, loaded at the first use."""
         assert self.dense is not None
         return self.dense.encoder.load(settings().device)
 

@@ -93,7 +93,7 @@ class Board:
 
 @dataclass(frozen=True, repr=False)
 class Site:
-    """A leaderboard: verified results, and the packs that were refused."""
+    """A leaderboard: boards by filter, verified results, refused packs."""
 
     folder: str
     measure: str
