@@ -176,7 +176,7 @@ def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fiel
 
 
 def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
-    """Return {document: judgment} for a query; {} if it has none, and without judgments."""
+    """Return {document: judgment} for a query; {} if it has none."""
     at = -1 if qrels is None else int(qrels.queries.codes([query])[0])
     if qrels is None or at < 0:
         return {}

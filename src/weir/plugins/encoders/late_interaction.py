@@ -305,7 +305,6 @@ class LateScorer:
 
     @cached_property
     def loaded(self) -> LoadedLate:
-        """The encoder, loaded at the first use."""
         return self.system.encoder.load(settings().device)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:

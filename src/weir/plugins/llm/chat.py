@@ -316,7 +316,6 @@ class HostedChat:
         `ChatReply.to_json`.
 
         retried: called with each error that is followed by another attempt.
-        policy: not used.
         """
 
         def send(connection: KeptConnection, request: Request) -> dict[str, Json]:

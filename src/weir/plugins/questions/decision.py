@@ -130,7 +130,7 @@ def decision_of(
 
     new: labels so far, besides the subject's judgments.
     open_queries: queries that still have something to judge.
-    margin: how much better than the best another system may still be.
+    margin: see `decide`.
 
     Queries count in random order up to the first in `open_queries`, so that quickly judged ones are not
     favoured. Raises BadValue for fewer than two systems, and for a measure without a direction.

@@ -787,7 +787,6 @@ class PostgresCollection:
 
     @property
     def search_settings(self) -> TextSearch | VectorSearch:
-        """The settings of the search by vectors or by text."""
         return self.settings.text if self.dense is None else self.settings.vector
 
     def title(self) -> tuple[str, str]:

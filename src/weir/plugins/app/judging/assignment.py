@@ -27,7 +27,7 @@ LAST_ANSWERS = 50
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a pool's judging: grade scale, judges of a pair, repeats, hidden suggestions, disagreement, seed.
+    """Settings of a pool's judging: grade scale, judges of a pair, repeats, hidden suggestions, disagreement.
 
     Raises BadValue for a value out of range.
     """

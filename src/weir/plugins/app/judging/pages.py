@@ -545,7 +545,7 @@ class ChangedPage:
 
 
 def start(visit: Visit) -> Redirect | RoomsPage:
-    """Return the list of open pools; for a single pool a redirect to its page (its progress for unnamed visitors)."""
+    """Return the list of open pools; for a single pool a redirect to its page."""
     found = list(_rooms_of(visit))
     if len(found) == 1:
         return Redirect(address("judge", found[0].name, *([] if visit.judge else ["progress"])))

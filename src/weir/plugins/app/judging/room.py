@@ -143,7 +143,7 @@ class Room:
         """Open a folder of `weir labels pool`; its journal is created if missing.
 
         collection: source of the texts; None takes the sheet's.
-        suggestions: a model's labels to suggest.
+        suggestions: a model's labels.
 
         Raises BadValue without pairs to judge.
         """
@@ -315,7 +315,6 @@ class Room:
     # Comparisons.
 
     def comparisons(self) -> list[Comparison]:
-        """Return the pool's comparisons, by number."""
         stored = self.journal.settings().get("comparisons", [])
         return [
             Comparison(**{**one, "documents": tuple(tuple(side) for side in one["documents"])})

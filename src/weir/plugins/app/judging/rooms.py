@@ -52,7 +52,7 @@ class Rooms:
         """Open the pool of a folder of `weir labels pool`, or of each subfolder.
 
         collection: source of the texts; None takes the sheets'.
-        suggestions: a model's labels to suggest.
+        suggestions: a model's labels.
 
         Raises BadValue without pairs to judge.
         """

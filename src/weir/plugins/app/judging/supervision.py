@@ -64,7 +64,7 @@ class Suggested:
 
 @dataclass(frozen=True)
 class JudgeRow:
-    """A judge's counts, mean grade, speed, longest run, repeated pairs, drift, use of suggestions, and remarks."""
+    """A judge's counts, mean grade, speed, longest run, repeated pairs, drift, use of suggestions, remarks."""
 
     name: str
     graded: int

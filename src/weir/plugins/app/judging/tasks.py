@@ -149,7 +149,7 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
     """Return the ungraded pairs of a folder or sheet of `weir labels pool`.
 
     collection: source of texts with line breaks; None takes the sheet's.
-    suggestions: a model's labels to suggest.
+    suggestions: a model's labels.
 
     Raises FormatError for a missing or malformed sheet, BadValue without such pairs or for a repeated pair.
     """
