@@ -32,7 +32,7 @@ class Judgment:
     origin: str
     """"" if not known."""
     pool: str = ""
-    """Pool beside the results that gave it; "" for the collection's own."""
+    """Pool whose judges gave it; "" for the collection's own."""
 
     @property
     def relevant(self) -> bool:
@@ -191,7 +191,7 @@ def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
 
 
 def pool_judgments(rooms: Rooms | None, collection: str, query: str, text: str) -> dict[str, Judgment]:
-    """Return {document: people's judgment} for a query from the pools beside the results.
+    """Return {document: people's judgment} for a query from the open pools.
 
     query: its identifier; "" finds a typed query by its text.
     """

@@ -89,7 +89,7 @@ class FilledOrder:
     high: float
     pairs: int
     turned: tuple[tuple[str, str], ...]
-    """Pairs (above before, above after) that change places."""
+    """Pairs (above before, above after) whose order turns."""
     fewest: float
     """Interval, with `most`, of the number of turned pairs."""
     most: float

@@ -57,9 +57,9 @@ class JudgingPool:
     weight: Float64
     """float64[pairs]: sum of nDCG's discounts at the pair's ranks, that is how far judging it narrows scores."""
     k: int
-    """Ranks looked at."""
+    """Ranks of each system that were considered."""
     systems: int
-    """Number of systems looked at."""
+    """Number of systems."""
 
     def __len__(self) -> int:
         return len(self.query)

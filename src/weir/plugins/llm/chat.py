@@ -397,8 +397,8 @@ class ChatModel:
 
     model: str
     """ADDRESS#NAME of a server that speaks OpenAI's API, such as http://localhost:8000/v1#llama3 (http only for
-    localhost); PROVIDER:NAME, such as openai:gpt-4o-mini; or transformers: and a folder or a name on the hub, run in
-    this process.
+    localhost); PROVIDER:NAME, such as openai:gpt-4o-mini; or transformers: and a folder or a name on the Hugging Face
+    hub, run in this process.
     """
     base: str | None = None
     """Another address of a provider, up to the API's version."""

@@ -281,7 +281,7 @@ class _Candidates:
     query: Int64
     place: Int64
     now: Int64
-    """Place after the re-ranking; 0 if lost."""
+    """Rank after the re-ranking; 0 if lost."""
     top: Float64
     """1 if among the first k after."""
     hit: Float64

@@ -323,7 +323,7 @@ QUESTIONS: Sequence[Question] = (
 
 
 def open_section(study: Study) -> Section | None:
-    """Return the report's section of answered questions on the largest collection; None without any answer.
+    """Return the report's section of answered questions on `study.largest`; None without any answer.
 
     Questions about two systems compare the baseline with the best of the others.
     """

@@ -1275,8 +1275,8 @@ def lengths(study: Study) -> Section | None:
 
 
 def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
-    """Return charts of quartiles of document lengths (words) in each system's first ten, on the largest
-    collection.
+    """Return charts of quartiles of document lengths (words) in each system's first ten, on the collection with most
+    queries.
 
     () without texts, for run files above RUN_BYTES, for fewer than two rows, or a quartile below one word.
     """
@@ -1318,8 +1318,8 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
 
 
 def slices(study: Study) -> Section | None:
-    """Return the section of means on groups of the largest collection's queries; None without a
-    collection of 50 queries here, or a group of 25."""
+    """Return the section of means on groups of queries, on the collection with most queries; None without 50 queries
+    on this machine, or a group of 25."""
     large = [n for n in study.datasets if n in study.collections and study.query_count(n) >= 2 * FEW_QUERIES]
     if not large:
         return None
@@ -2034,7 +2034,7 @@ def sections(
 ) -> tuple[Section, ...]:
     """Return all sections that have data, in reading order.
 
-    beside: the one of `published_scores`.
+    beside: the section by `published_scores`.
     """
     made = [
         short(study, audits),

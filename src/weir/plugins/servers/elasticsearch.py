@@ -956,7 +956,7 @@ class ElasticSearcher:
     index: ElasticIndex
     complete: CompleteIndex
     about: Mapping[str, object]
-    """Everything that decides an answer; the key of kept answers."""
+    """Everything that decides an answer; the key of stored answers."""
     dense: DenseRetriever | None
     """The encoder of queries; None for search by words."""
     use: ServiceUsage

@@ -261,13 +261,13 @@ class SearchTemplate:
     empty: bool
     """True if an answer without the list means no results; otherwise it is malformed."""
     expect: tuple[tuple[JsonPath, Any], ...]
-    """(place, value) of a complete answer."""
+    """(path, value) of a complete answer."""
     page_size: int | None
     """Most documents of one request."""
     next: JsonPath | None
     """Where an answer has the cursor of the next page."""
     equal: tuple[tuple[JsonPath, JsonPath], ...] = ()
-    """Pairs of places whose values are equal in a complete answer."""
+    """Pairs of paths whose values are equal in a complete answer."""
     error: JsonPath | None = None
     """Where an answer has its error."""
     empty_body: Any = None
@@ -868,8 +868,8 @@ class _EndpointAsker:
         """Return (names, scores, cursor of the next page) of a page's answer; the cursor is ABSENT on the
         last page.
 
-        Scores are [] if the file names no place for them. Raises AttemptError for an error, or an answer of
-        another form.
+        Scores are [] if the file names no path to them. Raises AttemptError for an error, or an answer of another
+        form.
         """
         template, answer = self.template, self._json(body)
         reason = ABSENT if template.error is None else template.error.find(answer)

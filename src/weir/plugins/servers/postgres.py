@@ -693,7 +693,7 @@ class PostgresSearcher:
     table: SearchedTable
     corpus: Corpus
     about: Mapping[str, object]
-    """Everything that decides an answer; the key of kept answers."""
+    """Everything that decides an answer; the key of stored answers."""
     dense: DenseRetriever | None = None
     """The encoder of queries; None for full text."""
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))

@@ -38,7 +38,7 @@ BUSY_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Event:
-    """An entry of the journal: a judge's grade, preference, note, undo, or a label taken back."""
+    """An entry of the journal: a judge's grade, preference, note, undo, or a withdrawn label."""
 
     judge: str
     """The judge whose label it sets."""
@@ -218,7 +218,7 @@ class Standing:
         return (self.notes if event.kind == "noted" else self.labels).setdefault(event.item, [])
 
     def label(self, item: Item) -> Event | None:
-        """Return the event that sets a label; None if there is none or it was taken back."""
+        """Return the event that sets a label; None if there is none or it was withdrawn."""
         events = self.labels.get(item)
         return events[-1] if events and events[-1].kind != "withdrawn" else None
 

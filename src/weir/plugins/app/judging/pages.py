@@ -43,7 +43,7 @@ REASONS = ("no text", "another language", "the query is not clear", "needs an ex
 SHOWN_QUERIES = 50
 """Most queries that a page of changes lists."""
 SHOWN_LABELS = 200
-"""Most labels listed before they are taken back."""
+"""Most labels listed before they are withdrawn."""
 
 
 # What judges see. None of it tells system, rank, or another's label, but where disagreements are decided.
@@ -495,7 +495,7 @@ class TakenRow:
 
 @dataclass(frozen=True)
 class BackPage:
-    """The page for taking back the labels that a filter selects."""
+    """The page for withdrawing the labels that a filter selects."""
 
     pool: ShownPool
     query: str
@@ -509,9 +509,9 @@ class BackPage:
     """The first of these labels."""
     judges: tuple[str, ...]
     said: str
-    """Message on labels just taken back or put back; "" for none."""
+    """Message on labels just withdrawn or restored; "" for none."""
     before: tuple[TakenRow, ...]
-    """Groups of labels taken back, which can be put back, the latest first."""
+    """Groups of withdrawn labels, which can be restored, the latest first."""
 
 
 @dataclass(frozen=True)
@@ -632,7 +632,7 @@ def _add_comparisons(visit: Visit) -> Redirect:
 
 
 def back_page(visit: Visit) -> BackPage:
-    """Return the page of labels that the URL's filter would take back; raises BadValue for an invalid date."""
+    """Return the page of labels that the URL's filter selects for withdrawal; raises BadValue for an invalid date."""
     return _back_page(visit, dict(visit.asked), "")
 
 

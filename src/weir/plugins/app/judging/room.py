@@ -91,7 +91,7 @@ class Changes:
     measure: str
     rows: tuple[Relabelled, ...]
     turned: tuple[tuple[str, str], ...]
-    """Pairs (better before, worse before) that changed places."""
+    """Pairs (better before, worse before) whose order turned."""
     verdicts: OrderAgreement | None
     """Agreement of verdicts before and after; None for fewer than two systems or queries."""
     judged: int
@@ -388,7 +388,7 @@ class Room:
             return len(there)
 
     def taken_back(self) -> list[TakenBack]:
-        """Return the groups of labels taken back and not put back, the latest first."""
+        """Return the groups of withdrawn labels that are not restored, the latest first."""
         found: dict[tuple[float, str, str], list[Event]] = {}
         with self.journal.reading() as standing:
             for event in standing.numbered.values():

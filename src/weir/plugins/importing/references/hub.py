@@ -370,7 +370,7 @@ def _from_library(name: HubName, watch: Watch, fetch: bool) -> Materialized:
 
 
 def is_hub_folder(folder: Path) -> bool:
-    """Return True if a folder has documents in the hub's layout."""
+    """Return True if a folder has documents in the Hugging Face hub's layout."""
     return any(part.role == "documents" for part in parts_of(_paths(folder)))
 
 

@@ -52,7 +52,7 @@ class Description:
 
     path: Path
     files: tuple[InputFile, ...]
-    """The files of its table, or the one beside it."""
+    """The files of its tables, or the file of its name."""
     choices: Choices = field(default_factory=lambda: Choices(strict=True))
     name: str = ""
     documents: str = ""
