@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Column:
-    """A system's first documents on a query's page."""
+    """A system's column on a query's page: value, first documents, length of the ranking, time, failure."""
 
     system: System
     value: float

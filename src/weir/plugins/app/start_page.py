@@ -73,7 +73,6 @@ class Start:
     comparing: int
     """Number of collections whose systems are being compared."""
     pools: tuple[RoomRow, ...]
-    """The pools open for judging."""
     newest: tuple[Made, ...]
     remarks: tuple[str, ...]
 

@@ -394,7 +394,6 @@ class _Work:
     ended: set[int] = field(default_factory=set)
     """Finished and failed cells."""
     started: Counter[Job] = field(default_factory=Counter)
-    """How often each job was started."""
     crowded: set[Job] = field(default_factory=set)
     """Jobs that ran out of memory."""
     since: dict[Job, tuple[str, float]] = field(default_factory=dict)
@@ -402,7 +401,6 @@ class _Work:
     took: dict[object, list[float]] = field(default_factory=dict)
     """Seconds of ended jobs by `like`."""
     slow: set[Job] = field(default_factory=set)
-    """Jobs reported as slow."""
     failures: dict[int, str] = field(default_factory=dict)
     """Reasons of failed cells."""
 

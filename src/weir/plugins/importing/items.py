@@ -97,7 +97,7 @@ class ByWords:
 
 @dataclass(frozen=True)
 class Ranking:
-    """A system's ranking for one query of an imported file."""
+    """A system's ranking for one query of an imported file: documents, with scores or ranks."""
 
     query: ItemKey
     docs: tuple[ItemKey, ...]

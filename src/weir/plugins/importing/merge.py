@@ -63,7 +63,6 @@ class MatchCounts:
     matched: int = 0
     """Judgments that found documents."""
     documents: set[str] = field(default_factory=set)
-    """Documents found."""
 
     def sentence(self) -> str:
         """Return a sentence: how many documents matched judgments by words, and by characters or tokens."""

@@ -212,7 +212,8 @@ class CorrectedDifference:
 
 @dataclass(frozen=True)
 class CorrectedScore:
-    """A system's estimated mean over all queries by people's labels."""
+    """A system's estimated mean by people's labels, alone and corrected by a model's, with bounds and differences to
+    other systems."""
 
     system: str
     measure: str

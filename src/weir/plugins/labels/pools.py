@@ -59,7 +59,6 @@ class JudgingPool:
     k: int
     """Ranks of each system that were considered."""
     systems: int
-    """Number of systems."""
 
     def __len__(self) -> int:
         return len(self.query)
@@ -275,7 +274,6 @@ class SheetLine:
     """A line of a sheet: a query and a document to judge."""
 
     number: int
-    """Line number in the file."""
     query: str
     doc: str
     grade: str

@@ -561,7 +561,7 @@ class CachedChatClient:
     versions: set[str] = field(default_factory=set)
     """The answering models' names for themselves."""
     counted: set[AnswerKey] = field(default_factory=set)
-    """Keys that `stored` has counted in `usage`."""
+    """Keys that `stored_replies` has counted in `usage`."""
 
     def replies(
         self,

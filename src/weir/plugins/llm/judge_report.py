@@ -47,7 +47,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """How many grades rose and fell after a probe."""
+    """The outcome of a probe: how many grades rose and fell, and if the judge is gullible."""
 
     probe: str
     pairs: int
@@ -188,7 +188,6 @@ class JudgeReport:
     answered_by: str
     """The model's name for itself."""
     pairs: int
-    """Pairs to judge."""
     queries: int
     labelled: int
     """Pairs with a grade."""

@@ -247,7 +247,6 @@ class JudgingPairs:
     positive: Callable[[int], str | None]
     """Row -> text of another document known to be relevant for its query; None for none."""
     people: Qrels | None = None
-    """Judgments by people."""
     systems: tuple[str, ...] = ()
     """The systems to measure by these labels."""
     textless: int = 0

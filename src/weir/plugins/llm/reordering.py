@@ -351,7 +351,8 @@ class MeanOverQueries:
 
 @dataclass(frozen=True)
 class Gain:
-    """A measure before and after a re-ranking, on the judged queries."""
+    """A measure before and after a re-ranking on the judged queries, with interval, p-values and shares of hurt and
+    helped queries."""
 
     measure: str
     queries: int
@@ -387,7 +388,8 @@ class Bias:
 
 @dataclass(frozen=True)
 class Reordering:
-    """How a re-ranking changed its first stage's order and scores."""
+    """How a re-ranking changed its first stage: counts of documents, mean statistics of order, gain and position
+    bias."""
 
     first: str
     system: str

@@ -94,7 +94,6 @@ class Ordering:
     step: int | None = None
     """Ranks between the starts of neighbouring windows."""
     passes: int = 1
-    """Passes over the whole ranking."""
     sort: str | None = None
     """A name in SORTS."""
     top: int = 10

@@ -495,7 +495,7 @@ class StudyRules:
 
 @dataclass(frozen=True)
 class Spread:
-    """A measure over several re-rankings of the same candidates."""
+    """The means, their variation and the rank correlations of several re-rankings of the same candidates."""
 
     measure: str
     queries: int

@@ -43,7 +43,6 @@ class Decision:
     judged: int
     """Number of queries that count: in drawn order, all before the first that is not judged completely."""
     queries: int
-    """Number of all queries."""
     decided: int | None
     """Number of queries after which it was decided; None if it is not."""
     enough: float

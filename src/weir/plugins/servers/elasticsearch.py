@@ -952,7 +952,6 @@ class ElasticSearcher:
     """An index on a server, with the encoder of queries if it has vectors."""
 
     name: str
-    """The system's name in messages."""
     index: ElasticIndex
     complete: CompleteIndex
     about: Mapping[str, object]

@@ -689,7 +689,6 @@ class PostgresSearcher:
     """A table on a server, with the encoder of queries if it has vectors."""
 
     name: str
-    """The system's name in messages."""
     table: SearchedTable
     corpus: Corpus
     about: Mapping[str, object]

@@ -87,7 +87,6 @@ class Board:
 
     filter: str
     datasets: tuple[str, ...]
-    """Datasets of the filter."""
     places: tuple[Place, ...]
 
 
@@ -99,7 +98,6 @@ class Site:
     measure: str
     boards: tuple[Board, ...]
     rows: tuple[Row, ...]
-    """Rows of verified cells."""
     refused: tuple[tuple[str, str], ...]
     """(pack, reason)."""
     remarks: tuple[Note, ...] = ()

@@ -169,7 +169,6 @@ class Standing:
     answers: dict[str, list[Event]] = field(default_factory=dict)
     """{judge: all answers in order}, also those no longer in force."""
     numbered: dict[int, Event] = field(default_factory=dict)
-    """All events by number."""
 
     def apply(self, event: Event) -> None:
         """Update labels, notes, counts and indexes by the next event."""

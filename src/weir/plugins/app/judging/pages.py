@@ -434,7 +434,7 @@ def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
 
 @dataclass(frozen=True)
 class RoomRow:
-    """A pool with its progress, in the list of pools."""
+    """A row of the list of pools: sizes, judged pairs, disagreements."""
 
     name: str
     collection: str
@@ -539,7 +539,6 @@ class ChangedPage:
     lacking: tuple[tuple[System, str], ...]
     """(system, why it has no scores)."""
     files: tuple[str, ...]
-    """Files to download."""
     command: str
     """The command that writes the judgments together with the earlier ones, or scores a golden set."""
 
