@@ -19,8 +19,8 @@ from weir.files.journal_labels import APPLICATION_ID, JOURNAL_VERSION
 Kind: TypeAlias = Literal[
     "graded", "accepted", "unable", "later", "preferred", "noted", "withdrawn", "undone"
 ]
-"""A kind of event: a grade, an accepted suggestion, "cannot tell" (with the reason), a pair deferred, a
-preference, a note, a label taken back, or an undo.
+"""A kind of event: a grade, an accepted suggestion, "cannot tell" (with the reason), a pair deferred, a preference, a
+note, a withdrawn label, or an undo.
 """
 Task: TypeAlias = Literal["judge", "again", "decide", "documents", "rankings"]
 """A task: a first judgment, a second one of the same pair, the decision of a disagreement, or the comparison
@@ -50,7 +50,7 @@ class Event:
     grade: float | None = None
     """The grade; of a comparison 1 if `document` is preferred, -1 if `other` is, 0 if neither."""
     text: str = ""
-    """The note, or the reason of "cannot tell" or of taking back."""
+    """The note, or the reason of "cannot tell" or of a withdrawal."""
     seconds: float | None = None
     """Time from showing to answering."""
     content: str = ""
