@@ -425,8 +425,8 @@ class Words:
     def of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return each text's words: (ptr int64[texts + 1], distinct words, weights, numbers of the distinct
-        words).
+        """Return each text's words: (ptr int64[texts + 1], distinct words, each word's weight, its number among the
+        distinct words).
 
         A word occurs once in a text, with the largest weight of its first pieces.
 

@@ -456,7 +456,7 @@ REASONS_SHOWN = 3
 
 
 def reasons(refused: Iterable[tuple[str, str]]) -> str:
-    """Return up to three different reasons with their first places, and the number of others, as text.
+    """Return up to three different reasons with their first places, and the number of others.
 
     Reasons that differ only in values and numbers count as one.
     """

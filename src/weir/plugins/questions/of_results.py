@@ -65,7 +65,7 @@ class Held:
     """The largest drop of the mean that is accepted."""
 
     def need_dataset(self) -> Dataset:
-        """Return texts and judgments; raises BadValue if they are not on this machine."""
+        """Return the collection; raises BadValue if it is not on this machine as measured."""
         if self.dataset is None:
             raise BadValue(f"{self.cells[0].dataset} is not on this machine as it was measured")
         return self.dataset
