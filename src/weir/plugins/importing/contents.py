@@ -393,8 +393,7 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
 
 
 def text_column(contents: Contents, used: str) -> str:
-    """Return the column of texts other than `used`, the identifiers' column; "" for none. Raises BadValue for
-    several."""
+    """Return the column of texts other than `used`, the identifiers'; "" for none. Raises BadValue for several."""
     if "text" in contents.roles:
         return contents.roles["text"]
     found = of_role([name for name in contents.columns if name != used], "text")

@@ -18,7 +18,7 @@ Read = Callable[[Contents, Choices], Iterator[Item]]
 
 @dataclass(frozen=True)
 class Reader:
-    """A file format that can be imported, with its detector and its reader."""
+    """An importable file format, with its detector and reader."""
 
     name: str
     title: str
