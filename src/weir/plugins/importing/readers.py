@@ -102,7 +102,7 @@ def _reader_of(contents: Contents, roles: set[str]) -> Reader:
 def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
     """Return (reader of a file, evidence for it).
 
-    kind: name of the reader; "" recognises the format. Columns that the user named decide before it.
+    kind: name of the reader; "" recognises the format, first by the user's columns.
 
     Raises UnknownName for an unknown kind, BadValue if no reader or several fit.
     """

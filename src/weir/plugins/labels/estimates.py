@@ -591,7 +591,8 @@ def next_queries(
 def write_plan(
     pool: JudgingPool, strata: QueryGroups, weights: Float64, subject: Subject, folder: Path
 ) -> None:
-    """Write the sheet to judge, with strata.tsv and weights.tsv, to a new folder; raises BadValue if it exists."""
+    """Write the sheet to judge, strata.tsv, and weights.tsv without weights of 0, to a new folder; raises BadValue if
+    it exists."""
     names = strata.queries.tolist()
     labels = [strata.labels[number] for number in strata.group.tolist()]
     labelled = "".join(f"{name}\t{label}\n" for name, label in zip(names, labels, strict=True))

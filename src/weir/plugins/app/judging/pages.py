@@ -344,7 +344,7 @@ def _documents(
 def store_answer(visit: Visit) -> Redirect:
     """Store a judge's note and answer from a form, and redirect to the next pair or the list.
 
-    Raises BadValue for an incomplete answer.
+    Raises BadValue for an unnamed visitor or an invalid answer, UnknownName for an unknown pair.
     """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     pair, deciding = room.pair(given.get("number", "")), given.get("back") == "decide"
