@@ -73,7 +73,7 @@ class ClickModel:
 def parse_click_model(text: str) -> ClickModel:
     """Return the click model of "ctr", "coec", "pbm" or "pbm=1,0.6,0.4".
 
-    Raises UnknownName for another model, BadValue for numbers outside 0..1, and for numbers of ctr or coec.
+    Raises UnknownName for another model, BadValue for numbers outside (0, 1] or given to ctr or coec.
     """
     name, equals, listed = text.partition("=")
     if name not in CLICK_MODELS:

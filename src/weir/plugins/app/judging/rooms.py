@@ -115,7 +115,7 @@ class Rooms:
     def with_query(self, collection: str, dataset: Dataset, query: str, documents: Sequence[str]) -> Room:
         """Add documents of a query to its collection's pool of single queries, and return it.
 
-        Raises UnknownName for an unknown query or document, BadValue without a results folder or documents.
+        Raises UnknownName for an unknown query or document, BadValue without a results folder.
         """
         if dataset.all_queries.get(query) is None:
             raise UnknownName(f"query of {collection}", query, dataset.all_queries.ids)
@@ -130,8 +130,8 @@ class Rooms:
         """Add a typed query with documents to a collection's golden set, and return (pool, the query's
         identifier).
 
-        An equal text keeps its identifier. Raises BadValue without a results folder or documents, UnknownName for an
-        unknown document.
+        An equal text keeps its identifier. Raises BadValue without a results folder, UnknownName for an unknown
+        document.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)

@@ -81,7 +81,7 @@ class JudgingPair:
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """The ungraded pairs of a pool, in order, with query texts, guidelines, a model's suggested grades, and the grade
+    """The ungraded pairs of a pool, in order, with query texts, guidelines, a model's suggested grades, grade
     scale."""
 
     name: str

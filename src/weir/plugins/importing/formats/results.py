@@ -209,7 +209,8 @@ def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKe
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each response of _search or _msearch; documents as `document_key` names them.
 
-    Responses with failed shards or a timeout are refused; unless each names another query, queries get numbers.
+    Responses with failed shards or a timeout are refused; unless each names another query, queries get numbers, a
+    single one the file's name.
     """
     responses = _responses(contents)
     indexes = {text_of(hit, "_index") for *_, hits, _ in responses for hit in hits}
