@@ -26,13 +26,13 @@ MOST_FIELDS, FIELD_CHARACTERS = 12, 120
 
 @dataclass(frozen=True)
 class Judgment:
-    """A document's grade for a query, with its origin and the pool that gave it."""
+    """A document's grade for a query, from the collection's judgments or from a pool."""
 
     grade: float
     origin: str
     """"" if not known."""
     pool: str = ""
-    """Pool beside the results that gave it; "" for the collection's own."""
+    """Pool whose judges gave it; "" for the collection's own."""
 
     @property
     def relevant(self) -> bool:
@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Column:
-    """A system's first documents on a query's page."""
+    """A system's column on a query's page: value, first documents, length of the ranking, time, failure."""
 
     system: System
     value: float
@@ -139,7 +139,7 @@ def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[s
 
 
 def texts_of(dataset: Dataset | None, documents: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return {document: (title, text)}; documents that are not on this machine are left out."""
+    """Return {document: (title, text)}; unknown documents are left out, all without documents on this machine."""
     if dataset is None or dataset.layout.documents is None or not documents:
         return {}
     corpus = dataset.corpus
@@ -191,7 +191,7 @@ def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
 
 
 def pool_judgments(rooms: Rooms | None, collection: str, query: str, text: str) -> dict[str, Judgment]:
-    """Return {document: people's judgment} for a query from the pools beside the results.
+    """Return {document: people's judgment} for a query from the open pools.
 
     query: its identifier; "" finds a typed query by its text.
     """
@@ -200,7 +200,7 @@ def pool_judgments(rooms: Rooms | None, collection: str, query: str, text: str) 
 
 
 def news(judged: Mapping[str, Judgment], pools: Mapping[str, Judgment]) -> dict[str, Judgment]:
-    """Return the judgments of pools for a query that the collection lacks or contradicts."""
+    """Return a query's judgments by pools (`pools`) whose document is unjudged, or has another grade, in `judged`."""
     return {
         document: one
         for document, one in pools.items()

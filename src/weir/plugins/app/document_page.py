@@ -32,7 +32,7 @@ ANSWERS = 12
 
 @dataclass(frozen=True)
 class Part:
-    """A summand of a score: a query term, or a system of a fusion or re-ranking."""
+    """A part of a document's score: a query term's summand, or the score by a system of a fusion or re-ranking."""
 
     name: str
     field: str
@@ -48,7 +48,7 @@ class ModelAnswer:
 
     text: str
     verdict: str
-    """The score or places read from it, as JSON; else its kind, such as "missing"."""
+    """The score or order read from it, as JSON; else its kind, such as "missing"."""
     documents: tuple[str, ...]
     """The documents of the prompt, in order."""
     prompt: str

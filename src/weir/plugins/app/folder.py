@@ -102,7 +102,7 @@ class Results:
         return scored_measures(self.cells)
 
     def of(self, collection: str) -> tuple[ResultCell, ...]:
-        """Return the results of a dataset; raises UnknownName."""
+        """Return the results of a dataset; raises UnknownName for an unknown one."""
         if collection not in self.collections:
             raise UnknownName("collection of these results", collection, self.collections)
         return self.collections[collection]
@@ -161,7 +161,7 @@ class Results:
         return self.kept.soon(("comparison", key), lambda: (_compared(cells, measure),))
 
     def notes(self, measure: str) -> tuple[str, ...]:
-        """Return the notes on results by a measure; "" stands for results without scores."""
+        """Return notes on the results, and on their scores by a measure; "" for none."""
         key = measure, tuple(map(scored_by, self.cells))
         measures = [measure] if measure else []
         return self.kept.value_of(("notes", key), lambda: tuple(map(str, cell_notes(self.cells, measures))))
@@ -227,7 +227,7 @@ class BuiltIndexes:
 
 @dataclass(frozen=True, eq=False)
 class Folder:
-    """A results folder, read again when its files change, never written to."""
+    """A results folder, read again within a second after its files change, never written to."""
 
     root: Path
     kept: Kept = field(default_factory=Kept)

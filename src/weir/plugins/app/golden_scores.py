@@ -16,7 +16,8 @@ from weir.plugins.app.try_page import search_typed
 def golden_subject(
     results: Results, collection: str, queries: Mapping[str, str]
 ) -> tuple[Subject, tuple[tuple[str, str], ...]]:
-    """Return (rankings of the systems that answer all typed queries, (system, reason) of each other system).
+    """Return (subject with rankings of the systems that answer all typed queries, (system, reason) of each other
+    system).
 
     queries: {identifier: text}. Texts of the collection's own queries have stored rankings; others are searched now,
         unless the system asks a service.

@@ -36,15 +36,15 @@ class Kept:
     """Held while a background value is computed, so that one is computed at a time."""
 
     def value_of(self, key: object, make: Callable[[], T]) -> T:
-        """Return the value of a key; the first caller computes it by `make`, others wait; an exception is
-        raised for all."""
+        """Return the value of a key; the first caller computes it by `make`, others wait; an exception is raised for
+        all, and not cached."""
         future, fresh = self._future(key)
         if fresh:
             self._fill(key, future, make)
         return future.result()  # type: ignore[return-value]  # what was made for this key
 
     def soon(self, key: object, make: Callable[[], T]) -> T | None:
-        """Return the value of a key; None while `make` computes it in a background thread."""
+        """Return the value of a key; None while `make` computes it in a background thread. Raises its exception."""
         future, fresh = self._future(key)
         if fresh:
             # A daemon, so that a server that is ended does not wait for it.

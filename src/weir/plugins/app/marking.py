@@ -40,7 +40,8 @@ class Words:
 
     @staticmethod
     def of(query: str, cells: Sequence[ResultCell]) -> Words:
-        """Return a query's terms, by the first analyzer that a system declares, else lucene-english."""
+        """Return a query's terms, by the first analyzer that a system declares, or lucene-english without a known
+        one."""
         declared = (cell.ranked.declared.get("system") for cell in cells)
         named = [
             one["analyzer"]
@@ -62,8 +63,8 @@ class Words:
         return tuple(part for part in [*parts, (text[at:], False)] if part[0])
 
     def excerpt(self, text: str, most: int) -> Marked:
-        """Return about `most` characters of a text on one line, from its beginning or around the first of the
-        query's words."""
+        """Return about `most` characters of a text on one line, from its beginning, or around the first of the
+        query's words if the beginning has none."""
         line = " ".join(text.split())
         begin = self.marked(excerpt(line, most))
         if len(line) <= most or len(begin) > 1 or begin[0][1]:

@@ -84,7 +84,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Queries:
-    """A page of the list of queries."""
+    """A page of the list of queries: rows, comparison of systems, filters, and notes on judgments."""
 
     collection: str
     measure: str
@@ -95,7 +95,8 @@ class Queries:
     """The two compared systems, or the only one."""
     means: tuple[float, ...]
     compares: Pair | None
-    """The second system against the first; None for one system, and while they are compared."""
+    """The second system against the first; None for one system, without scores or tests, and while they are
+    compared."""
     comparing: bool
     sentences: tuple[str, ...]
     sort: str
@@ -109,7 +110,7 @@ class Queries:
     readable: bool
     """True if documents are on this machine."""
     looking: bool
-    """True while judged shares, howlers and slices are computed."""
+    """True while judged shares, `QueryRow.howlers` and slices are computed."""
     largest: float
     """Largest absolute difference of a query."""
     total: int
@@ -122,9 +123,9 @@ class Queries:
     adds: str
     """The command that adds a system to these results."""
     losses: tuple[str, ...] = ()
-    """(pool, number) of people's judgments that the scores leave out."""
+    """Sentences on files and rows that the collection leaves out."""
     new: tuple[tuple[str, int], ...] = ()
-    """(pool, number) of people's judgments, which no number here goes by."""
+    """(pool, number) of people's judgments, which no number here counts."""
 
     @property
     def again(self) -> dict[str, object]:
@@ -201,7 +202,7 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """Facts about each query that need rankings and texts: judged shares, off-topic documents, slices."""
+    """Facts about each query from rankings and texts: judged shares, off-topic first documents, slices (groups)."""
 
     judged: Float64
     howlers: Mapping[int, tuple[tuple[str, str], ...]]
@@ -211,7 +212,10 @@ class Looked:
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:
-        """Return the facts of the compared queries by first ten documents; missing texts leave facts out."""
+        """Return the compared queries' facts by their first ten documents.
+
+        Without the collection all are NaN or empty; without texts `howlers` and `slices` are {}.
+        """
         queries, cells = compared.queries, compared.cells
         judged, howlers = np.full(len(queries), np.nan), dict[int, list[tuple[str, str]]]()
         dataset = results.dataset(cells[0].dataset)
@@ -286,7 +290,7 @@ def queries(visit: Visit) -> Queries:
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The queries that pass a URL's filters, in its order."""
+    """The queries of a URL's list: compared values, facts, filters with counts, and the order of those that pass."""
 
     results: Results
     collection: str
@@ -303,7 +307,10 @@ class Listed:
 
     @staticmethod
     def of(visit: Visit, results: Results) -> Listed:
-        """Return the queries that pass a URL's filters, in its order; raises UnknownName."""
+        """Return the queries that pass a URL's filters, in its order, by default largest difference first.
+
+        Raises UnknownName for an unknown filter, order, measure, system or collection.
+        """
         collection = visit.names["collection"]
         cells = results.of(collection)
         measure = measure_of(visit, scored_measures(cells))
@@ -334,7 +341,7 @@ class Listed:
 
     @property
     def parameters(self) -> dict[str, str | list[str]]:
-        """Return the URL parameters that differ from their defaults."""
+        """Return {parameter: value} of the list's URL; "" for a default."""
         labels = [self.results.numbers.label(cell.label) for cell in self.compared.cells]
         usual = self.sort == "difference"
         return {

@@ -37,7 +37,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Found:
-    """An answer to a question, computed for the page or read from a file."""
+    """The answer to a question about results: result objects of one kind, with notes."""
 
     file: str
     """"" for the page's own."""
@@ -99,7 +99,7 @@ class Answered:
     command: str
     """A command that answers more."""
     parameters: tuple[tuple[str, str | list[str]], ...]
-    """The URL parameters that differ from their defaults."""
+    """(parameter, value) of the URL; "" for a default."""
 
     @property
     def again(self) -> dict[str, object]:
@@ -118,7 +118,7 @@ class Answered:
 
 
 def questions(visit: Visit) -> Answered:
-    """Return the page of questions; raises UnknownName for an unknown question."""
+    """Return the page of questions; raises UnknownName for an unknown question, collection, measure or system."""
     results = visit.folder.results()
     collection, name = visit.names["collection"], visit.names.get("question", "")
     cells, named = results.of(collection), {one.name: one for one in QUESTIONS}

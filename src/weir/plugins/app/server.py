@@ -109,7 +109,7 @@ class Download:
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """The tokens that admit visitors, and the host names that requests may name."""
+    """Who may visit: tokens of owner and judges, host names that requests may name, and the name of the cookie."""
 
     tokens: Mapping[str, str]
     """{token: name of the judge, or ""}, the owner's first."""

@@ -21,7 +21,7 @@ NEWEST = 5
 
 @dataclass(frozen=True)
 class Mean:
-    """A system's mean on a collection, with its comparison to the first system."""
+    """A system's mean on a collection with 95% interval, and its comparison to the baseline."""
 
     mean: float
     low: float
@@ -31,9 +31,9 @@ class Mean:
     letters: str
     """Letters of its tie groups; "" if not compared."""
     verdict: str
-    """Against the first system; "" if not compared."""
+    """Against the baseline; "" if not compared."""
     difference: float | None
-    """Difference to the first system's mean."""
+    """Difference to the baseline's mean; None if not compared."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class CollectionMeans:
     name: str
     queries: int
     judged_at_10: float | None
-    """Smallest share of judged documents among a system's first ten."""
+    """Smallest share of judged documents among a system's first ten; None if unknown."""
     made: str
     """Time of its newest result, to the minute, in UTC."""
     means: tuple[Mean | None, ...]
@@ -73,7 +73,6 @@ class Start:
     comparing: int
     """Number of collections whose systems are being compared."""
     pools: tuple[RoomRow, ...]
-    """The pools open for judging."""
     newest: tuple[Made, ...]
     remarks: tuple[str, ...]
 

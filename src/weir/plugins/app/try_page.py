@@ -110,7 +110,7 @@ def search_typed(
     """Return ((document, score) of a system's first documents, milliseconds or None, reason of no ranking or
     "").
 
-    paid: also search systems that ask a service.
+    paid: also search systems that ask a service. Errors of searching are returned as the reason.
     """
     if not query:
         return (), None, ""

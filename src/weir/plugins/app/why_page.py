@@ -31,7 +31,7 @@ class WhyTwo:
 
 
 def why(visit: Visit) -> WhyTwo:
-    """Return why the means of two systems differ; raises BadValue for a single system."""
+    """Return why the means of the two systems that the URL names differ; raises BadValue for a single system."""
     results = visit.folder.results()
     collection = visit.names["collection"]
     cells = results.of(collection)

@@ -112,8 +112,8 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
         epoch: float = -1,
         steps: int = -1,
     ) -> dict[str, float]:
-        """Evaluate a model and return {<name>_<measure>: mean}, with the ends of intervals; writes files to
-        output_path.
+        """Evaluate a model and return {<name>_<measure>: mean}, with the ends of intervals where defined; writes
+        files to output_path.
 
         Raises BadValue for another kind of model.
         """

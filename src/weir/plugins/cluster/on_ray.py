@@ -145,7 +145,7 @@ Stage: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class EncodingShare:
-    """A share of the documents to encode before a cell can be made: number `number` of `of`."""
+    """A share of the documents to encode before a cell can be made: number `number`, from 0, of `of`."""
 
     cell: int
     stage: Stage
@@ -177,7 +177,6 @@ class GridActor:
         self.ledger.settle(number, used)
 
     def begin(self, job: Job, machine: str) -> None:
-        """Record that a machine begins a job."""
         self.begun.append((job, machine))
 
     def take_begun(self) -> list[tuple[Job, str]]:
@@ -276,11 +275,10 @@ class RayCluster:
     address: str
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
-        """Make all unfinished results of an experiment; the first failure is raised after the others have
-        ended.
+        """Make all unfinished results of an experiment.
 
-        Raises MissingExtra, BadValue for an unreachable cluster or parts that only this process has,
-        WeirError.
+        Raises MissingExtra without Ray, BadValue for an unreachable cluster or parts that only this process has; the
+        first failure as WeirError, after the other results have ended.
         """
         grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
         cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)
@@ -396,7 +394,6 @@ class _Work:
     ended: set[int] = field(default_factory=set)
     """Finished and failed cells."""
     started: Counter[Job] = field(default_factory=Counter)
-    """How often each job was started."""
     crowded: set[Job] = field(default_factory=set)
     """Jobs that ran out of memory."""
     since: dict[Job, tuple[str, float]] = field(default_factory=dict)
@@ -404,7 +401,6 @@ class _Work:
     took: dict[object, list[float]] = field(default_factory=dict)
     """Seconds of ended jobs by `like`."""
     slow: set[Job] = field(default_factory=set)
-    """Jobs reported as slow."""
     failures: dict[int, str] = field(default_factory=dict)
     """Reasons of failed cells."""
 

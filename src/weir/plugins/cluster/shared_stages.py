@@ -54,10 +54,7 @@ class SharedStages:
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
         """Download a stage's files, checking each, then its record; return False if it is missing or damaged
-        in the store.
-
-        Files already on this machine are not downloaded again.
-        """
+        in the store."""
         for name, data, record in self._records(stage, root):
             if record is None or name != record.stage.folder_name:
                 watch(f"{stage.kind} of {stage.name} is damaged in {self.address}", 0, 0)

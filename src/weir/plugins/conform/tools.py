@@ -34,8 +34,8 @@ class ToolValue:
         return [*(v for _, v in self.per_query), *([] if self.mean is None else [self.mean])]
 
     def agrees(self, value: float, exact: float) -> bool:
-        """Return True if a value equals the exact value to its printed decimals, else to 1e-9 (relative above
-        1)."""
+        """Return True if a value is within a unit of its last printed decimal of the exact value, else within 1e-9
+        (relative above 1)."""
         if self.decimals is not None:
             return abs(value - exact) <= 1.000001 * 10.0**-self.decimals
         return abs(value - exact) <= _CLOSE * max(1.0, abs(exact))

@@ -90,7 +90,7 @@ def files() -> dict[str, str]:
 
 
 def vectors(names: Iterable[str] = ()) -> tuple[Vector, ...]:
-    """Return the golden vectors of these groups, by default of all; raises UnknownName."""
+    """Return the golden vectors of these groups, by default of all; raises UnknownName for another group."""
     texts, chosen = files(), tuple(names) or groups()
     for group in chosen:
         if group not in groups():

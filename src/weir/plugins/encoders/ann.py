@@ -96,7 +96,8 @@ class Faiss:
 
 @dataclass(frozen=True)
 class FaissIndex:
-    """The FAISS name of an approximate index, and the effort of a query; raises BadValue."""
+    """The FAISS name of an approximate index, and a query's effort (0: its default). Raises BadValue for an empty
+    name, or an effort that is no whole number from 0."""
 
     name: str
     effort: int = 0

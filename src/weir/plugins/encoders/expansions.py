@@ -207,7 +207,6 @@ class Doc2Query:
 
     @cached_property
     def writer(self) -> QuestionWriter:
-        """The model that writes questions."""
         return QuestionWriter(**{name: getattr(self, name) for name in WRITING})
 
     @property
@@ -234,7 +233,8 @@ class Doc2Query:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
         """Index the documents with their questions, and return the searcher.
 
-        Warns (RankingWarning) if the file has no questions for some documents; raises FormatError.
+        Warns (RankingWarning) if the file has no questions for some documents; raises FormatError as
+        `read_questions`.
         """
         if self.expansions is None:
             expansions = written_questions(self.writer, corpus, context.for_part(0, 2).progress)
@@ -304,9 +304,9 @@ BLOCK_TOKENS = 1 << 18
 class DeepCT:
     """Search by BM25 in which the frequency of each word is predicted by a model from the word's context.
 
-    A word's weight w is its first piece's, at least 0. Of equal words the largest weight counts.
-    Defaults are BEIR's (evaluate_deepct.py); Dai and Callan 2020 use no smoothing and drop words of weight 0.
-    Raises UnknownName or BadValue.
+    A word's weight w is its first piece's, at least 0. Of equal words the largest weight counts. Defaults are BEIR's
+    (evaluate_deepct.py); Dai and Callan 2020 use no smoothing and drop words of weight 0. Raises UnknownName or
+    BadValue for settings out of range.
     """
 
     model: str
@@ -348,7 +348,6 @@ class DeepCT:
 
     @property
     def encoder(self) -> SparseEncoder:
-        """The encoder of the tokens' weights."""
         reading = ("max_length", "dtype", "engine", "batch_tokens")
         return SparseEncoder("deepct", self.model, **{name: getattr(self, name) for name in reading})
 
@@ -426,8 +425,8 @@ class Words:
     def of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return each text's words: (ptr int64[texts + 1], distinct words, weights, numbers of the distinct
-        words).
+        """Return each text's words: (ptr int64[texts + 1], distinct words, each word's weight, its number among the
+        distinct words).
 
         A word occurs once in a text, with the largest weight of its first pieces.
 

@@ -74,7 +74,8 @@ CANDIDATES = 1024
 class ColBERT:
     """Search by late interaction: MaxSim over token vectors, of all documents or of candidates.
 
-    Raises UnknownName or BadValue. Sources: Khattab and Zaharia 2020, Santhanam et al. 2022 (ColBERTv2, PLAID).
+    Raises UnknownName or BadValue for settings out of range. Sources: Khattab and Zaharia 2020, Santhanam et al. 2022
+    (ColBERTv2, PLAID).
     """
 
     model: str = "colbert"
@@ -118,7 +119,6 @@ class ColBERT:
 
     @cached_property
     def encoder(self) -> LateEncoder:
-        """The encoder that these settings choose."""
         return LateEncoder(**{f.name: getattr(self, f.name) for f in fields(LateEncoder)})
 
     __repr__ = system_text
@@ -305,7 +305,6 @@ class LateScorer:
 
     @cached_property
     def loaded(self) -> LoadedLate:
-        """The encoder, loaded at the first use."""
         return self.system.encoder.load(settings().device)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:

@@ -56,7 +56,7 @@ BLOCK_WEIGHTS = 1 << 20
 @named_arguments
 @dataclass(frozen=True)
 class Sparse:
-    """Learned sparse retrieval with exact search; raises UnknownName or BadValue."""
+    """Learned sparse retrieval with exact search; raises UnknownName or BadValue for settings out of range."""
 
     encoder: SparseEncoder
     """A SparseEncoder, or the name of a SPLADE checkpoint."""

@@ -99,7 +99,7 @@ def search_chosen(rows: TokenRows, query: Ragged, chosen: list[Int64], k: int, t
     out.
 
     chosen: document numbers of each query, ascending.
-    tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
+    tie_rank: see `search_tokens`.
     """
     _refuse_other(rows, query)
     parts = []

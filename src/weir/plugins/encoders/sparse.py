@@ -159,7 +159,6 @@ class TokenWeights:
     """Fixed weights of tokens, in idf.json by token or in a tensor file; without a file every token weighs 1."""
 
     tokenizer: Checkpoint
-    """Checkpoint with the tokenizer."""
     file: Path | None
 
 

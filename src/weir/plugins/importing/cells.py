@@ -43,14 +43,13 @@ class Cells(dict[str, Any]):
         return super().get(name, default)
 
     def text(self, name: str) -> str:
-        """Return a field's text without outer blanks, marked as used; "" without a value, for lists and
-        objects."""
+        """Return a field's scalar as text without outer blanks; "" for none. A field with text is marked as used."""
         if text := plain_text(value := super().get(name)):
             self.take(name, *([TRIMMED] if isinstance(value, str) and value != text else []))
         return text
 
     def number(self, name: str) -> float | None:
-        """Return a field's number, marked as used; None without a number."""
+        """Return a field's finite number and mark the field as used; None without one."""
         if (value := number(super().get(name))) is not None:
             self.take(name)
         return value
@@ -108,8 +107,9 @@ class Cells(dict[str, Any]):
         return getattr(self, "taken", set())
 
     def left(self, path: str = "") -> Iterator[str]:
-        """Yield the dotted path of each unused field with a value, also within objects, of which one without a used
-        field has its own path alone; * stands for names that are data.
+        """Yield the dotted path of each unused field with a value, also within objects and lists of objects.
+
+        An object without a used field has its own path alone; * stands for names that are data.
 
         path: prefix of each path.
         """
@@ -199,7 +199,7 @@ def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
 
 
 class SingleFloat(float):
-    """A number from a table with 32 or 16 bits, which holds fewer digits exactly."""
+    """A float from a column of 32 or 16 bits; refused as identifier from 2^24 on, where digits may be lost."""
 
 
 class Spelled(float):
@@ -276,7 +276,7 @@ def is_identifier(text: str) -> bool:
 
 
 def number(value: object) -> float | None:
-    """Return a value or text as a finite float; None for other values, NaN and infinity."""
+    """Return a number, Boolean or text as a finite float; None for other values, NaN and infinity."""
     if isinstance(value, str):
         parsed = parse_slowly(value.strip().encode("utf-8", "surrogatepass"))
     elif isinstance(value, (bool, int, float)):
@@ -329,7 +329,7 @@ _PAIRS = {"[": "]", "(": ")", "{": "}"}
 def listed(value: object) -> list[Any] | None:
     """Return a list, or the list that a text spells; None for other values.
 
-    Numbers in a text stay as spelled ([1.10] has "1.10"). Raises ValueError for a malformed or abridged list.
+    Numbers in a text stay as spelled ([1.10] has "1.10"). Raises ValueError as `spelled`.
     """
     if isinstance(value, list):
         return value

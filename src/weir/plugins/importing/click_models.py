@@ -26,7 +26,7 @@ CLICK_MODELS = ("ctr", "coec", "pbm")
 
 @dataclass(frozen=True, eq=False)
 class ClickLog:
-    """Rows of a click log: pair of query and document, position, clicks and impressions."""
+    """The columns of a click log: number of the (query, document) pair, position, clicks, impressions."""
 
     pair: Int64
     """int64[rows]: the number of the pair of query and document, from 0."""
@@ -53,7 +53,7 @@ class ClickShare:
     clicks: float
     impressions: float
     expected: float
-    """Clicks that an always attractive document would get."""
+    """Clicks that an always attractive document would get; 0 if next to none."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,10 @@ class ClickModel:
 
 
 def parse_click_model(text: str) -> ClickModel:
-    """Return the click model of "ctr", "coec", "pbm" or "pbm=1,0.6,0.4"; raises UnknownName and BadValue."""
+    """Return the click model of "ctr", "coec", "pbm" or "pbm=1,0.6,0.4".
+
+    Raises UnknownName for another model, BadValue for numbers outside (0, 1] or given to ctr or coec.
+    """
     name, equals, listed = text.partition("=")
     if name not in CLICK_MODELS:
         raise UnknownName("click model", name, CLICK_MODELS)

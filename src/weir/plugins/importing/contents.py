@@ -146,8 +146,10 @@ ValueKind: TypeAlias = Literal["", "list", "grade", "text", "name"]
 
 
 def kind_of_values(values: Iterable[object]) -> ValueKind:
-    """Return the kind of a column's values: "list" (if any is a list), "grade", "text", "name", or "" without
-    values."""
+    """Return the kind of a column's values: "list" if any is a list, "grade" or "text" if 80% are, else "name".
+
+    Missing values do not count; "" without values.
+    """
     given = [
         value
         for value in values
@@ -167,7 +169,7 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
 
 
 def is_text(value: object) -> bool:
-    """Return True for more than 20 words, too many for an identifier or title."""
+    """Return True for a scalar of more than 20 words, too many for an identifier or title; else False."""
     return len(plain_text(value).split()) > _LONGEST_NAME
 
 
@@ -391,7 +393,7 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
 
 
 def text_column(contents: Contents, used: str) -> str:
-    """Return the column of texts besides `used`, the identifiers; "" for none. Raises BadValue for several."""
+    """Return the column of texts other than `used`, the identifiers'; "" for none. Raises BadValue for several."""
     if "text" in contents.roles:
         return contents.roles["text"]
     found = of_role([name for name in contents.columns if name != used], "text")

@@ -353,7 +353,11 @@ def request_for(
     corpus: str | Path | None = None,
     choices: Choices | None = None,
 ) -> ImportRequest:
-    """Return the import request of these arguments of `import_files`; raises UnknownName or BadValue."""
+    """Return the import request of these arguments of `import_files`.
+
+    Raises UnknownName for a role or reader, BadValue for malformed `columns`, a folder, or a file not among
+    `paths`.
+    """
     roles = parse_columns(columns) if isinstance(columns, str) else dict(columns or {})
     check_roles(roles)
     listed = [path_of(paths)] if isinstance(paths, (str, Path)) else [path_of(path) for path in paths]

@@ -97,7 +97,7 @@ class ByWords:
 
 @dataclass(frozen=True)
 class Ranking:
-    """A system's ranking for one query of an imported file."""
+    """A system's ranking for one query of an imported file: documents, with scores or ranks."""
 
     query: ItemKey
     docs: tuple[ItemKey, ...]
@@ -176,8 +176,10 @@ def members_at(value: object, *path: str) -> list[tuple[str, Any]]:
 
 
 def objects(value: object, *path: str) -> list[dict[str, Any]]:
-    """Return the objects in the list at a path of names; [] without a list. One with other members too is not marked as
-    used."""
+    """Return the objects in the list at a path of names; [] without a list.
+
+    Other members are left out, and a list with any stays unused.
+    """
     parent = value_at(value, *path[:-1])
     members = dict.get(parent, path[-1]) if isinstance(parent, dict) else None
     if not isinstance(members, list):
@@ -209,7 +211,7 @@ def number_of(fields: Mapping[str, Any], name: str) -> float | None:
 
 
 def id_key(value: object) -> ItemKey:
-    """Return the key with a value as identifier; empty for None, NaN, Booleans, lists and objects."""
+    """Return the key with a value as identifier; empty for None, blanks, NaN, Booleans, bytes, lists and objects."""
     return ItemKey("" if isinstance(value, bool) else identifier(value))
 
 
@@ -219,7 +221,8 @@ def text_key(fields: Mapping[str, Any], *names: str) -> ItemKey:
 
 
 def read_whole(row: TableRow, read: Callable[[TableRow], Iterator[Item]]) -> list[Item]:
-    """Return all items that `read` finds in a row, or only its refusal if `read` raises ValueError."""
+    """Return the items that `read` yields for a row; if it raises ValueError, one Refused item with the message
+    alone."""
     try:
         return list(read(row))
     except ValueError as error:
@@ -272,7 +275,7 @@ def ranking_item(
 
 @dataclass(frozen=True)
 class Member:
-    """A document in a list, with the grade, score and rank beside it."""
+    """A document named by a member of a list, with the title, grade, score, metadata and rank given with it."""
 
     key: ItemKey
     title: str = ""
@@ -389,7 +392,7 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
 
 
 def places_of(listed: Sequence[object], members: Sequence[Member]) -> tuple[list[int], tuple[float, ...]]:
-    """Return (positions of the members by rank, the ranks); (as listed, ()) without ranks.
+    """Return (positions of the members by rank, the ranks ascending); (positions as listed, ()) without ranks.
 
     A field is a rank if all members have it, and it is called rank or counts from 0 or 1.
 

@@ -63,7 +63,6 @@ class MatchCounts:
     matched: int = 0
     """Judgments that found documents."""
     documents: set[str] = field(default_factory=set)
-    """Documents found."""
 
     def sentence(self) -> str:
         """Return a sentence: how many documents matched judgments by words, and by characters or tokens."""
@@ -352,7 +351,8 @@ class Identifiers:
 
 
 def made_id(text: str, what: str) -> str:
-    """Return an identifier made from a text: a query's first words, or "text", and 12 hex digits of a hash.
+    """Return an identifier made from a text: a query's first words ("q" without any), or "text", and 12 hex digits of
+    a hash.
 
     what: "query" or "document".
     """
@@ -378,7 +378,7 @@ class FileCounts:
 
     counts: Counter[str] = field(default_factory=Counter)
     refused: list[Refused] = field(default_factory=list)
-    """The first refused rows."""
+    """The first 100 refused rows."""
     left_out: int = 0
     """Number of all refused rows."""
     rows: int = 0
@@ -456,7 +456,7 @@ REASONS_SHOWN = 3
 
 
 def reasons(refused: Iterable[tuple[str, str]]) -> str:
-    """Return up to three different reasons with their first places, and the number of others, as text.
+    """Return up to three different reasons with their first places, and the number of others.
 
     Reasons that differ only in values and numbers count as one.
     """
@@ -470,7 +470,7 @@ def reasons(refused: Iterable[tuple[str, str]]) -> str:
 
 @dataclass
 class Merged:
-    """A collection merged from imported files, ready to be written."""
+    """A collection merged from imported files: documents, queries, judgments, runs and notes, ready to be written."""
 
     documents: DocumentSpill
     queries: dict[str, str] = field(default_factory=dict)

@@ -18,7 +18,7 @@ Read = Callable[[Contents, Choices], Iterator[Item]]
 
 @dataclass(frozen=True)
 class Reader:
-    """A file format that can be imported, with its detector and its reader."""
+    """An importable file format, with its detector and reader."""
 
     name: str
     title: str
@@ -70,7 +70,7 @@ def when(evidence: str, test: Callable[[Contents], object]) -> Detect:
 
 
 def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
-    """Return a detector of files with all these columns and none of `without`."""
+    """Return a detector of files with all these columns and none of `without`; its evidence is the columns' names."""
 
     def detect(contents: Contents) -> str:
         columns = set(contents.columns)
@@ -80,7 +80,7 @@ def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
 
 
 def has_keys(*names: str) -> Detect:
-    """Return a detector of files that are one object with all these keys."""
+    """Return a detector of files of one JSON object with all these keys; its evidence is the keys, else ""."""
 
     def detect(contents: Contents) -> str:
         value = contents.rows[0].fields if len(contents.rows) == 1 else contents.value
@@ -102,7 +102,7 @@ def _reader_of(contents: Contents, roles: set[str]) -> Reader:
 def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
     """Return (reader of a file, evidence for it).
 
-    kind: name of the reader; "" recognises the format.
+    kind: name of the reader; "" recognises the format, first by the user's columns.
 
     Raises UnknownName for an unknown kind, BadValue if no reader or several fit.
     """

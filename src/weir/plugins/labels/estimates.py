@@ -44,14 +44,15 @@ from weir.stats.significance import adjusted
 
 
 def corrected_precision(labelled: Float64, relevant: Float64, confusion: Float64, k: int) -> Estimate:
-    """Return the mean precision at k by people's labels, from a model's labels and its error rates.
+    """Return an estimate, within 0..1, of the mean precision at k by people's labels, from a model's labels and its
+    error rates.
 
     labelled, relevant: float64[queries], number of the first k documents that the model labelled, and called
         relevant.
-    confusion: float64[queries, 2, 2], pairs that people judged too, by people's label and the model's.
+    confusion: float64[queries, 2, 2], pairs that people judged too, by [people's label, the model's]; 1 is relevant.
 
-    The error rates are taken to be the same for all pairs. Raises BadValue if people gave a single label, and
-    for a model no better than chance.
+    Unlabelled documents count as not relevant; error rates are taken to be the same for all pairs. Raises BadValue if
+    people gave a single label, and if the model's cannot be told from chance or contradict its error rates.
     """
     # Source: Rogan and Gladen 1978. Errors are linearised over queries as in Binder 1983, the limit of a bootstrap of
     # queries, so that pairs of a query may depend on each other; Student's t by the queries that people judged.
@@ -165,7 +166,7 @@ def allocated(
     """Return how many more queries of each stratum to judge, int64[strata], never more than there are.
 
     cost: float64[strata], pairs to judge for a query.
-    more: number of queries; None for as many as `width` takes.
+    more: number of queries; None for as many as `width` takes, or all.
     width: half the widest interval to reach.
     """
     # Neyman 1934, greedily: after two of each stratum, the next query goes where it takes most from the variance of the
@@ -196,7 +197,7 @@ EVERY_PAIR = 8
 
 @dataclass(frozen=True)
 class CorrectedDifference:
-    """An estimated mean difference: `other` minus the system that holds it."""
+    """An estimated mean difference: `other` minus the system of the CorrectedScore that has it."""
 
     other: str
     human: Estimate
@@ -211,7 +212,8 @@ class CorrectedDifference:
 
 @dataclass(frozen=True)
 class CorrectedScore:
-    """A system's estimated mean over all queries by people's labels."""
+    """A system's estimated mean by people's labels, alone and corrected by a model's, with bounds and differences to
+    other systems."""
 
     system: str
     measure: str
@@ -262,8 +264,8 @@ class LabelledRuns:
     ) -> LabelledRuns:
         """Return the runs' values by both labels.
 
-        Raises BadValue for a measure without cut-off or outside ESTIMABLE, and for too few queries judged by
-        both.
+        Raises BadValue for a measure without cut-off, condensed or outside ESTIMABLE (of pairs SUMS), and for too few
+        queries judged by both.
         """
         by_ideal = dict(measure.settings).get("gain") == "scaled"  # RBP by the best grade of the query
         k = measure.cutoff
@@ -589,7 +591,8 @@ def next_queries(
 def write_plan(
     pool: JudgingPool, strata: QueryGroups, weights: Float64, subject: Subject, folder: Path
 ) -> None:
-    """Write the sheet to judge, with strata.tsv and weights.tsv, to a new folder; raises BadValue if it exists."""
+    """Write the sheet to judge, strata.tsv, and weights.tsv without weights of 0, to a new folder; raises BadValue if
+    it exists."""
     names = strata.queries.tolist()
     labels = [strata.labels[number] for number in strata.group.tolist()]
     labelled = "".join(f"{name}\t{label}\n" for name, label in zip(names, labels, strict=True))

@@ -45,7 +45,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class FilledScore:
-    """A measure's mean if the unjudged documents have the labels of `by`."""
+    """A measure's mean if unjudged documents have the labels of `by`, "people" or "model"."""
 
     by: str
     mean: float
@@ -89,7 +89,7 @@ class FilledOrder:
     high: float
     pairs: int
     turned: tuple[tuple[str, str], ...]
-    """Pairs (above before, above after) that change places."""
+    """Pairs (above before, above after) whose order turns."""
     fewest: float
     """Interval, with `most`, of the number of turned pairs."""
     most: float
@@ -97,7 +97,8 @@ class FilledOrder:
 
 @dataclass(frozen=True)
 class HoleStudy:
-    """Labels of people and of a model for unjudged documents."""
+    """How many unjudged documents people and a model call relevant, and the scores and orders of systems with
+    these."""
 
     measure: str
     k: int

@@ -57,9 +57,8 @@ class JudgingPool:
     weight: Float64
     """float64[pairs]: sum of nDCG's discounts at the pair's ranks, that is how far judging it narrows scores."""
     k: int
-    """Ranks looked at."""
+    """Ranks of each system that were considered."""
     systems: int
-    """Number of systems looked at."""
 
     def __len__(self) -> int:
         return len(self.query)
@@ -275,7 +274,6 @@ class SheetLine:
     """A line of a sheet: a query and a document to judge."""
 
     number: int
-    """Line number in the file."""
     query: str
     doc: str
     grade: str
@@ -287,7 +285,8 @@ class SheetLine:
 
 
 def open_sheet(path: Path) -> Iterator[SheetLine]:
-    """Yield the lines of a sheet, TSV or a spreadsheet's CSV; raises FormatError at a malformed line."""
+    """Yield the lines of a sheet, TSV or a spreadsheet's CSV, without blank ones; raises FormatError at a malformed
+    line."""
     if path.suffix == ".csv":
         records = number_records(path, table_head(path).separator, (HEAD.index("grade"),))
     else:
@@ -385,7 +384,6 @@ class Relabelled:
 
     @property
     def change(self) -> float:
-        """The mean after minus the mean before."""
         return self.after - self.before
 
 
@@ -459,7 +457,7 @@ def labels_of_new_queries(together: Qrels, old: Qrels) -> int:
 
 
 def turned(rows: list[Relabelled]) -> list[tuple[str, str]]:
-    """Return (better before, better after) of the systems whose order new judgments reverse."""
+    """Return (better before, better after) of each two systems of a collection whose order new judgments reverse."""
     return [
         (one.system, other.system)
         if _place(one, one.before) < _place(other, other.before)

@@ -301,7 +301,7 @@ def partly_judged_mean(
     human, model: float64[n], Horvitz-Thompson estimates of a query's value from its judged documents.
     whole: float64[n], the model's values of these queries from all their documents.
     model_alone: float64[N], the model's values of the other queries.
-    weight: weight of the model's values. None takes the weight within 0..1 with the least variance.
+    weight: see `weighted_mean`.
 
     Raises BadValue for fewer than four such queries.
     """

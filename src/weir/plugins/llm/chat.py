@@ -316,7 +316,6 @@ class HostedChat:
         `ChatReply.to_json`.
 
         retried: called with each error that is followed by another attempt.
-        policy: not used.
         """
 
         def send(connection: KeptConnection, request: Request) -> dict[str, Json]:
@@ -332,7 +331,7 @@ class HostedChat:
     def reply(
         self, connection: KeptConnection, body: dict[str, object], max_tokens: int, retried: Retried
     ) -> ChatReply:
-        """Send a request body and return the answer; raises AttemptError.
+        """Send a request body and return the answer; raises AttemptError if no attempt succeeds.
 
         After a refused JSON schema (status 400 or 422) that is answered without it, this client sends no
         schema again.
@@ -398,8 +397,8 @@ class ChatModel:
 
     model: str
     """ADDRESS#NAME of a server that speaks OpenAI's API, such as http://localhost:8000/v1#llama3 (http only for
-    localhost); PROVIDER:NAME, such as openai:gpt-4o-mini; or transformers: and a folder or a name on the hub, run in
-    this process.
+    localhost); PROVIDER:NAME, such as openai:gpt-4o-mini; or transformers: and a folder or a name on the Hugging Face
+    hub, run in this process.
     """
     base: str | None = None
     """Another address of a provider, up to the API's version."""
@@ -440,7 +439,8 @@ class ChatModel:
 
     @property
     def provider(self) -> ChatProvider:
-        """The provider that the model's name has before ":", or "server" for an address; raises UnknownName."""
+        """The provider that the model's name has before ":", or "server" for an address; raises UnknownName for an
+        unknown one."""
         name = "server" if "://" in self.model else self.model.partition(":")[0]
         providers = _chat_providers()
         if name not in providers:
@@ -561,7 +561,7 @@ class CachedChatClient:
     versions: set[str] = field(default_factory=set)
     """The answering models' names for themselves."""
     counted: set[AnswerKey] = field(default_factory=set)
-    """Keys that `stored` has counted in `usage`."""
+    """Keys that `stored_replies` has counted in `usage`."""
 
     def replies(
         self,

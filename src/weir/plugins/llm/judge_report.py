@@ -47,7 +47,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """How many grades rose and fell after a probe."""
+    """The outcome of a probe: how many grades rose and fell, and if the judge is gullible."""
 
     probe: str
     pairs: int
@@ -177,7 +177,8 @@ class LabelConsistency:
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """The labels of a judge, and how far to trust them."""
+    """The report on a model's judging: counts of labels and answers, agreement with itself and people, probes, cost,
+    warnings."""
 
     subject: str
     """Name of the collection."""
@@ -187,7 +188,6 @@ class JudgeReport:
     answered_by: str
     """The model's name for itself."""
     pairs: int
-    """Pairs to judge."""
     queries: int
     labelled: int
     """Pairs with a grade."""

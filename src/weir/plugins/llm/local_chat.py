@@ -436,7 +436,7 @@ class LocalChat:
     """A chat model in this process, loaded at its first prompt."""
 
     model: str
-    """A folder, or a name on the hub whose files are here."""
+    """A folder, or a downloaded name on the Hugging Face hub."""
     name: str
     """The name in its answers."""
     device: str

@@ -68,12 +68,10 @@ class GradeScale:
 
     @property
     def lowest(self) -> int:
-        """The lowest grade."""
         return min(self.grades)
 
     @property
     def highest(self) -> int:
-        """The highest grade."""
         return max(self.grades)
 
     @property
@@ -249,7 +247,6 @@ class JudgingPairs:
     positive: Callable[[int], str | None]
     """Row -> text of another document known to be relevant for its query; None for none."""
     people: Qrels | None = None
-    """Judgments by people."""
     systems: tuple[str, ...] = ()
     """The systems to measure by these labels."""
     textless: int = 0

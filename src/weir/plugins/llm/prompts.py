@@ -155,7 +155,7 @@ class FilledPrompt:
 
 @dataclass(frozen=True)
 class PromptTemplate:
-    """A prompt read from a file, with placeholders such as {query}."""
+    """A prompt read from a TOML file: texts with placeholders such as {query}, and the form of the answer."""
 
     name: str
     digest: str

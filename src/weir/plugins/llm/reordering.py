@@ -70,7 +70,7 @@ class ReorderRules:
     depth: int | None = None
     """Candidates of each query; by default the longest re-ranking."""
     block: int = 10
-    """Places of the first stage in one block."""
+    """First-stage ranks in each block (RankBand)."""
     rel: float = 1
     """Lowest relevant grade."""
     shape: WindowShape = field(default_factory=WindowShape)
@@ -234,8 +234,7 @@ class RankBand:
 def rank_bands(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[RankBand, ...]:
-    """Return blocks of first-stage ranks down to `depth`, each with its relevant documents that reach the
-    first k.
+    """Return a RankBand for each block of first-stage ranks down to `depth`.
 
     Without position bias all blocks have equal ratios. Raises BadValue if no judged query has candidates.
     """
@@ -282,7 +281,7 @@ class _Candidates:
     query: Int64
     place: Int64
     now: Int64
-    """Place after the re-ranking; 0 if lost."""
+    """Rank after the re-ranking; 0 if lost."""
     top: Float64
     """1 if among the first k after."""
     hit: Float64
@@ -352,7 +351,8 @@ class MeanOverQueries:
 
 @dataclass(frozen=True)
 class Gain:
-    """A measure before and after a re-ranking, on the judged queries."""
+    """A measure before and after a re-ranking on the judged queries, with interval, p-values and shares of hurt and
+    helped queries."""
 
     measure: str
     queries: int
@@ -388,7 +388,8 @@ class Bias:
 
 @dataclass(frozen=True)
 class Reordering:
-    """How a re-ranking changed its first stage's order and scores."""
+    """How a re-ranking changed its first stage: counts of documents, mean statistics of order, gain and position
+    bias."""
 
     first: str
     system: str
@@ -444,7 +445,7 @@ def reorderings(
 ) -> list[Reordering]:
     """Return how each re-ranking changed its first stage, in the given order.
 
-    qrels: None leaves out gain, bias and blocks.
+    qrels: None leaves out gain, position bias and blocks of ranks.
     repeated_rows: {re-ranking: number of rows that repeated a document}.
 
     Raises BadValue if the first stage answers no query, a re-ranking none of its queries, or no query is

@@ -92,13 +92,12 @@ class Ordering:
     window: int | None = None
     """Documents in a prompt."""
     step: int | None = None
-    """Places between the starts of neighbouring windows."""
+    """Ranks between the starts of neighbouring windows."""
     passes: int = 1
-    """Passes over the whole ranking."""
     sort: str | None = None
     """A name in SORTS."""
     top: int = 10
-    """First places that a sort fills; other documents follow in the first stage's order."""
+    """First ranks that a sort fills; other documents follow in the first stage's order."""
     order: str = "first stage"
     """A name in ORDERS."""
     seed: int = 0
@@ -335,7 +334,7 @@ class RerankTask:
 
 
 Groups: TypeAlias = list[tuple[int, ...]]
-"""Groups of two or more places; the model names the best of each."""
+"""Groups of two or more positions; the model names the best of each."""
 Sorting: TypeAlias = Generator[Groups, list[int], list[int]]
 
 

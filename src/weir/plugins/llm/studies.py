@@ -1,4 +1,4 @@
-"""How re-ranking by a language model depends on order, chance, places in prompts and depth."""
+"""How re-ranking by a language model depends on order, chance, positions in prompts and depth."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ class FirstPlace:
     low: float
     high: float
     p: float
-    """Exact binomial test against an even share, Holm-corrected over all places."""
+    """Exact binomial test against an even share, Holm-corrected over all positions."""
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ class PromptPlaces:
     prompts: int
     """Prompts with a whole verdict."""
     even: float
-    """Expected share of each place for a model that ignores places."""
+    """Expected share of each position for a model that ignores positions."""
     places: tuple[FirstPlace, ...]
 
 
@@ -326,7 +326,8 @@ class OrderFlips:
     pairs: int
     """Of these, pairs with a whole verdict both times."""
     flipped: float
-    """Share of `pairs` decided by place instead of document, with a 95% interval over queries; NaN without pairs."""
+    """Share of `pairs` decided by position instead of document, with a 95% interval over queries; NaN without
+    pairs."""
     low: float
     high: float
     first: float
@@ -494,7 +495,7 @@ class StudyRules:
 
 @dataclass(frozen=True)
 class Spread:
-    """A measure over several re-rankings of the same candidates."""
+    """The means, their variation and the rank correlations of several re-rankings of the same candidates."""
 
     measure: str
     queries: int

@@ -25,14 +25,14 @@ TokenChoice: TypeAlias = tuple[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class ChatReply:
-    """A language model's answer to one prompt, with its counts of tokens."""
+    """A language model's answer to one prompt: text, why it ended, model, counts of tokens, log-probabilities."""
 
     text: str
     finish: Finish = "stop"
     model: str = ""
     """The provider's name for the model that answered."""
     tokens_in: int | None = None
-    """The provider's count; None without one."""
+    """The provider's count of prompt tokens; None without one, as `tokens_out` of the answer."""
     tokens_out: int | None = None
     choices: tuple[TokenChoice, ...] = field(default=(), repr=False)
     """The tokens with their alternatives; () if the provider returns none."""
@@ -265,7 +265,7 @@ def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | 
 
 
 def read_requirements(reply: ChatReply) -> tuple[tuple[str, ...], VerdictKind]:
-    """Return (up to 12 different requirements in an answer, kind of reading)."""
+    """Return (up to 12 different requirements in an answer, () without any; kind of reading)."""
     text = answer_text(reply)
     if reply.finish == "refused" or not text:
         return (), _kind_without_verdict(reply, text)
@@ -295,10 +295,10 @@ _DIGITS = 9
 
 @dataclass(frozen=True)
 class OrderVerdict:
-    """A permutation of the passages, best first."""
+    """An answer's order of all passages, best first, with the kind of its reading."""
 
     order: tuple[int, ...]
-    """Places from 0; unnamed passages follow in the order of the prompt."""
+    """Positions in the prompt, from 0; unnamed passages follow in its order."""
     kind: VerdictKind
     ranked: int = field(default=0, repr=False)
     """How many the answer names."""

@@ -123,7 +123,11 @@ class WrongAnswers:
 
     @staticmethod
     def of(kind: str, after: Float64, relevant_from: float) -> WrongAnswers:
-        """Return the counts for grades after the change, float64[pairs]; NaN is no grade."""
+        """Return the counts of near misses of a kind.
+
+        after: float64[pairs], grades of the changed passages; NaN without a grade. relevant_from: lowest relevant
+        grade.
+        """
         read = ~np.isnan(after)
         pairs, accepted = int(read.sum()), int(np.sum(after[read] >= relevant_from))
         low, high = share_bounds(accepted, pairs) if pairs else (math.nan, math.nan)

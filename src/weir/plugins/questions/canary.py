@@ -59,7 +59,7 @@ class CanaryCheck:
     """Version of Weir that made the canary."""
     queries: int
     reordered: int
-    """Number of queries with other documents, or the same documents in another order."""
+    """Number of queries with other documents, or the same in another order but for ties."""
     moved: float
     """Largest change of a score."""
     allowed: float

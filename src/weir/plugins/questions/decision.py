@@ -43,7 +43,6 @@ class Decision:
     judged: int
     """Number of queries that count: in drawn order, all before the first that is not judged completely."""
     queries: int
-    """Number of all queries."""
     decided: int | None
     """Number of queries after which it was decided; None if it is not."""
     enough: float
@@ -130,7 +129,7 @@ def decision_of(
 
     new: labels so far, besides the subject's judgments.
     open_queries: queries that still have something to judge.
-    margin: how much better than the best another system may still be.
+    margin: see `decide`.
 
     Queries count in random order up to the first in `open_queries`, so that quickly judged ones are not
     favoured. Raises BadValue for fewer than two systems, and for a measure without a direction.

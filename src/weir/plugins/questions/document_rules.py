@@ -263,7 +263,7 @@ def _row(path: Path, number: int, line: str, cells: list[str]) -> _Row:
 
 
 def _second(path: Path, row: _Row, after: bool = False) -> float:
-    """Return a date or time in seconds since 1970, in UTC without a zone; raises FormatError.
+    """Return a date or time in seconds since 1970, in UTC without a zone; raises FormatError for other text.
 
     after: return the end of the day, or a microsecond after a time.
     """

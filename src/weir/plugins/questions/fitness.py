@@ -84,7 +84,6 @@ class MeasureFitness:
     needed: int | None
     """Number of queries that would show the change; None if ten million would not, or if no two systems differ."""
     best: str
-    """The best system."""
     mean: float
     """Mean of the best system."""
     ceiling: float

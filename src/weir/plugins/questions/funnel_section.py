@@ -33,7 +33,8 @@ ANSWER_DEPTH = 10
 
 
 def funnel_section(study: Study) -> Section | None:
-    """Return the report's section on relevant documents lost by composed systems, on the largest collection.
+    """Return the report's section on relevant documents lost by composed systems, on the collection with most
+    queries.
 
     None without such a system, its stored rankings, or a collection on this machine.
     """

@@ -61,7 +61,7 @@ def migrate(
     by: groups of queries, as `Scores.by` takes them, by default by length.
     collection: the rankings' collection, by name or path. Its rules hold, and its texts are shown.
 
-    Raises BadValue for rankings without a common query, or if `out` exists.
+    The result has one Migration. Raises BadValue for rankings without a common query, or if `out` exists.
     """
     rules = rules or MigrationRules()
     check_whole("labels", labels)

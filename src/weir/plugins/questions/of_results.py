@@ -45,7 +45,7 @@ STORED_BYTES = 1 << 25
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The results and texts of a collection in a results folder, from which questions are answered."""
+    """The input of a question: a collection's results, compared systems, texts, measure and thresholds."""
 
     root: Path
     """The results folder."""
@@ -65,7 +65,7 @@ class Held:
     """The largest drop of the mean that is accepted."""
 
     def need_dataset(self) -> Dataset:
-        """Return texts and judgments; raises BadValue if they are not on this machine."""
+        """Return the collection; raises BadValue if it is not on this machine as measured."""
         if self.dataset is None:
             raise BadValue(f"{self.cells[0].dataset} is not on this machine as it was measured")
         return self.dataset
@@ -323,7 +323,7 @@ QUESTIONS: Sequence[Question] = (
 
 
 def open_section(study: Study) -> Section | None:
-    """Return the report's section of answered questions on the largest collection; None without any answer.
+    """Return the report's section of answered questions on `study.largest`; None without any answer.
 
     Questions about two systems compare the baseline with the best of the others.
     """

@@ -32,9 +32,7 @@ class Fault:
     """few queries, equal systems, saturated, noisy, chosen by a system, not in the index, other documents, or
     contradicted classes."""
     statement: str
-    """A sentence with numbers."""
     remedy: str
-    """The next thing to do."""
     examples: tuple[str, ...] = ()
     """A few documents, queries or classes."""
 

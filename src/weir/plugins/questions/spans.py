@@ -55,8 +55,8 @@ class GoldSpans:
 def read_spans(path: Path, corpus: Corpus, queries: Queries) -> GoldSpans:
     """Return the passages in a file of JSON lines; a query is named by identifier or text.
 
-    White space in a quoted text may differ. Raises FormatError, with the line, for a passage that its
-    document lacks, and for an unknown query.
+    White space in a quoted text may differ. Raises FormatError without passages and, with the line, for a passage
+    that its document lacks or an unknown query.
     """
     rows = list(_rows(path, corpus, queries))
     if not rows:

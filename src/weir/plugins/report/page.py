@@ -645,7 +645,7 @@ class QueryScores:
     moved: Int64
     """Positions of queries, the largest difference to the baseline by the first measure first."""
     gaps: Float64
-    """Differences to the baseline: float64[systems, queries]."""
+    """float64[systems, queries], differences to the baseline by the first measure; 0 without a value."""
 
     @staticmethod
     def of(study: Study, dataset: str) -> QueryScores:
@@ -712,7 +712,7 @@ def _query_texts(study: Study, dataset: str, ids: Sequence[str]) -> tuple[str, .
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """The compressed data of the page's query browser."""
+    """The data of the page's query browser, deflated: values, texts and rankings of each dataset."""
 
     index: dict[str, Any]
     """Systems, measures and counts of each dataset."""

@@ -158,7 +158,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the report: title, introduction, charts, tables and notes."""
+    """A section of the report: texts, charts, tables and longer, folded tables, notes, and results for CSV."""
 
     name: str
     title: str
@@ -1275,8 +1275,8 @@ def lengths(study: Study) -> Section | None:
 
 
 def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
-    """Return charts of quartiles of document lengths (words) in each system's first ten, on the largest
-    collection.
+    """Return charts of quartiles of document lengths (words) in each system's first ten, on the collection with most
+    queries.
 
     () without texts, for run files above RUN_BYTES, for fewer than two rows, or a quartile below one word.
     """
@@ -1318,8 +1318,8 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
 
 
 def slices(study: Study) -> Section | None:
-    """Return the section of means on groups of the largest collection's queries; None without a
-    collection of 50 queries here, or a group of 25."""
+    """Return the section of means on groups of queries, on the collection with most queries; None without 50 queries
+    on this machine, or a group of 25."""
     large = [n for n in study.datasets if n in study.collections and study.query_count(n) >= 2 * FEW_QUERIES]
     if not large:
         return None
@@ -1868,7 +1868,8 @@ def questions(study: Study, audits: Sequence[Audit] = ()) -> tuple[Question, ...
 
 
 def reviewer(answered: Sequence[Question]) -> Section:
-    """Return the section with a table of the reviewer's questions and answers."""
+    """Return the report's section with a table of a sceptical reviewer's questions: severity, question, answer,
+    command."""
     lines = [["", "question", "answer", "settled by"]]
     lines += [[one.severity, one.question, str(one.answer), one.command] for one in answered]
     return Section(
@@ -2044,7 +2045,7 @@ def sections(
 ) -> tuple[Section, ...]:
     """Return all sections that have data, in reading order.
 
-    beside: the one of `published_scores`.
+    beside: the section by `published_scores`.
     """
     made = [
         short(study, audits),

@@ -84,8 +84,8 @@ class Study:
 
         baseline: name or label, by default bm25, else the first system.
 
-        Raises FormatError for a folder without results, UnknownName, BadValue for a label without a system,
-        and if all were scored by outdated judgments.
+        Raises FormatError for a folder without results, UnknownName for an absent name, BadValue for a label without
+        a system, and if all were scored by outdated judgments.
         """
         finished, lacking = finished_and_lacking(folder, datasets, systems)
         current, outdated = current_cells(chosen_cells(finished, datasets, systems))
@@ -134,7 +134,6 @@ class Study:
 
     @property
     def baseline(self) -> str:
-        """The system that others are compared with."""
         return self.numbers.baseline
 
     @property

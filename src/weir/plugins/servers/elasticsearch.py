@@ -186,7 +186,7 @@ class ElasticSettings:
 
 
 def read_elastic_settings(path: Path) -> ElasticSettings:
-    """Return the settings in a TOML file; raises FormatError and UnknownName."""
+    """Return the settings in a TOML file; raises FormatError for other content, UnknownName for an unknown key."""
     entries = read_toml(path, "the settings of an Elasticsearch server, see docs/retrievers.md")
     if isinstance(entries.get("fields"), list):
         entries["fields"] = tuple(entries["fields"])
@@ -883,8 +883,8 @@ class Elasticsearch:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ElasticSearcher:
-        """Send the documents that the server lacks, or their vectors, and return the searcher; raises
-        ServiceError.
+        """Send the documents that the server lacks, or their vectors, and return the searcher; raises ServiceError if
+        the server fails.
 
         The context's folder, if any, gets an index.json that names the index.
         """
@@ -952,11 +952,10 @@ class ElasticSearcher:
     """An index on a server, with the encoder of queries if it has vectors."""
 
     name: str
-    """The system's name in messages."""
     index: ElasticIndex
     complete: CompleteIndex
     about: Mapping[str, object]
-    """Everything that decides an answer; the key of kept answers."""
+    """Everything that decides an answer; the key of stored answers."""
     dense: DenseRetriever | None
     """The encoder of queries; None for search by words."""
     use: ServiceUsage
@@ -968,7 +967,6 @@ class ElasticSearcher:
 
     @cached_property
     def query_encoder(self) -> LoadedEncoder:
-        """The encoder of queries, loaded at the first use."""
         assert self.dense is not None
         return self.dense.encoder.load(settings_of_weir().device)
 

@@ -124,8 +124,8 @@ def _filled_text(text: str, values: Values) -> str:
 
 
 def filled_path(text: str, values: Values) -> str:
-    """Return a path with placeholders replaced by percent-encoded values, one segment each; raises
-    UnknownName."""
+    """Return a path with placeholders replaced by percent-encoded values, one segment each; raises UnknownName for an
+    unknown placeholder."""
     return _PLACE.sub(lambda match: quote(str(_known(match[1], values)), safe=""), text)
 
 
@@ -261,13 +261,13 @@ class SearchTemplate:
     empty: bool
     """True if an answer without the list means no results; otherwise it is malformed."""
     expect: tuple[tuple[JsonPath, Any], ...]
-    """(place, value) of a complete answer."""
+    """(path, value) of a complete answer."""
     page_size: int | None
     """Most documents of one request."""
     next: JsonPath | None
     """Where an answer has the cursor of the next page."""
     equal: tuple[tuple[JsonPath, JsonPath], ...] = ()
-    """Pairs of places whose values are equal in a complete answer."""
+    """Pairs of paths whose values are equal in a complete answer."""
     error: JsonPath | None = None
     """Where an answer has its error."""
     empty_body: Any = None
@@ -280,8 +280,8 @@ class SearchTemplate:
     """For each stage of the server but the last: entries of body and params that its requests leave out."""
 
     def before(self, stage: str) -> SearchTemplate:
-        """Return the template of an earlier stage, without the request entries that it leaves out; raises
-        UnknownName."""
+        """Return the template of an earlier stage, without the request entries that it leaves out; raises UnknownName
+        for an unknown stage."""
         if stage not in self.stages:
             raise UnknownName("stage of this server", stage, self.stages)
         asked: Json = {"body": self.body, "params": dict(self.params)}
@@ -868,8 +868,8 @@ class _EndpointAsker:
         """Return (names, scores, cursor of the next page) of a page's answer; the cursor is ABSENT on the
         last page.
 
-        Scores are [] if the file names no place for them. Raises AttemptError for an error, or an answer of
-        another form.
+        Scores are [] if the file names no path to them. Raises AttemptError for an error, or an answer of another
+        form.
         """
         template, answer = self.template, self._json(body)
         reason = ABSENT if template.error is None else template.error.find(answer)

@@ -135,7 +135,7 @@ class ElasticLiveIndex:
 
     @cached_property
     def described(self) -> Mapping[str, Json]:
-        """The mappings and settings of the index; raises BadValue if the name matches several indexes."""
+        """The mappings and settings of the index; raises BadValue unless the name matches one index."""
         answer = self.ask("", None)
         if not isinstance(answer, dict) or len(answer) != 1:
             names = ", ".join(sorted(answer)) if isinstance(answer, dict) else "no index"

@@ -39,12 +39,12 @@ class SolrLiveIndex:
 
     @cached_property
     def schema(self) -> Mapping[str, Json]:
-        """The schema of the collection, requested once; raises ServiceError."""
+        """The schema of the collection, requested once."""
         return self.ask("/schema?wt=json", None)["schema"]  # type: ignore[no-any-return]  # JSON
 
     @cached_property
     def parameters(self) -> Mapping[str, Json]:
-        """The parameters of a search with the server's defaults, requested once; raises ServiceError."""
+        """The parameters of a search with the server's defaults, requested once."""
         answer = self.ask("/query", self.changed(self.body("words", 1), {"echoParams": "all"}))
         return answer["responseHeader"]["params"]  # type: ignore[no-any-return]  # JSON
 

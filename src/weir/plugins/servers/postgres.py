@@ -101,7 +101,6 @@ class TextSearch:
         check_whole("normalization", self.normalization, 0, 63)
 
     def facts(self) -> dict[str, object]:
-        """Return all settings that decide the rankings."""
         return {"kind": "full text"} | {f.name: getattr(self, f.name) for f in fields(self)}
 
 
@@ -134,7 +133,6 @@ class UserTable:
             )
 
     def facts(self) -> dict[str, object]:
-        """Return the names of the table and its columns."""
         columns = {"text": list(self.text), "tsvector": self.tsvector, "vector": self.vector}
         return {"name": self.name, "id": self.id} | {k: v for k, v in columns.items() if v}
 
@@ -691,11 +689,10 @@ class PostgresSearcher:
     """A table on a server, with the encoder of queries if it has vectors."""
 
     name: str
-    """The system's name in messages."""
     table: SearchedTable
     corpus: Corpus
     about: Mapping[str, object]
-    """Everything that decides an answer; the key of kept answers."""
+    """Everything that decides an answer; the key of stored answers."""
     dense: DenseRetriever | None = None
     """The encoder of queries; None for full text."""
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
@@ -705,7 +702,6 @@ class PostgresSearcher:
 
     @cached_property
     def query_encoder(self) -> LoadedEncoder:
-        """The encoder of queries, loaded at the first use."""
         assert self.dense is not None
         return self.dense.encoder.load(settings().device)
 
@@ -790,7 +786,6 @@ class PostgresCollection:
 
     @property
     def search_settings(self) -> TextSearch | VectorSearch:
-        """The settings of the search by vectors or by text."""
         return self.settings.text if self.dense is None else self.settings.vector
 
     def title(self) -> tuple[str, str]:

@@ -96,7 +96,7 @@ class RerankService:
     def read(self, answer: Json, count: int) -> tuple[Float32, int | None]:
         """Return (scores in the documents' order, float32[count]; the service's count of tokens or None).
 
-        Raises UnusableAnswerError.
+        Raises UnusableAnswerError unless each document has one finite score.
         """
         results = answer.get(self.results) if self.results and isinstance(answer, dict) else answer
         if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
@@ -245,7 +245,7 @@ class ServiceReranker:
 
     @property
     def provider(self) -> RerankService:
-        """The format of the service's requests; raises UnknownName."""
+        """The format of the service's requests; raises UnknownName for an unknown service."""
         name, services = self.model.partition(":")[0], _rerank_services()
         if name not in services:
             raise UnknownName("re-ranking service", name, services)
@@ -278,7 +278,6 @@ class ServiceReranker:
         return ServiceScorer(self, client, self.probe(client), corpus)
 
     def client(self) -> RerankClient:
-        """Return a new client of the service."""
         provider, (_, _, model) = self.provider, self.model.partition(":")
         key = Key.of(self.key or (provider.key if self.address == provider.base else ""))
         metered = MeteredClient(key, Limits.of(settings()), Clock(), paid())
@@ -286,7 +285,7 @@ class ServiceReranker:
 
     def probe(self, client: RerankClient) -> ServiceProbe:
         """Return the scores of two fixed pairs, stored or requested now, to notice a changed model; raises
-        ServiceError."""
+        ServiceError if the service fails."""
 
         def checked(scores: Json) -> Float32:
             values = np.array(scores, np.float32)
@@ -304,7 +303,7 @@ class ServiceReranker:
         )
 
     def probe_scores(self, client: RerankClient) -> Float32:
-        """Return the service's scores of the two fixed pairs, float32[2]; raises ServiceError."""
+        """Return the service's scores of the two fixed pairs, float32[2]; raises ServiceError if it fails."""
         try:
             with closing(KeptConnection()) as connection:
                 return client.scores(connection, PROBE_QUERY, PROBE_DOCUMENTS, lambda _: None)

@@ -83,8 +83,8 @@ def vectors_of(dense: DenseRetriever, loaded: LoadedEncoder, queries: Queries) -
 
 
 def lost(exact: Run, near: Run) -> Loss:
-    """Return the share of the exact run's (query, document) pairs that the approximate run lacks; 0 for an
-    empty run."""
+    """Return the Loss: the share of the exact run's (query, document) pairs that the approximate run lacks; 0 for
+    none."""
     pairs = [np.stack([run.query_of_row(), run.doc]) for run in (exact, near)]
     missed = {*map(tuple, pairs[0].T.tolist())} - {*map(tuple, pairs[1].T.tolist())}
     return Loss(0.0, len(missed) / max(1, len(exact.doc)))

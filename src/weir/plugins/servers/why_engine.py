@@ -447,7 +447,7 @@ def _parts(index: LiveIndex, text: str, k: int, document: str) -> str:
 
 @dataclass(frozen=True)
 class EngineWhy:
-    """Why two systems, at least one an engine, have different means."""
+    """Why two systems, at least one an engine, have different means: settings, terms, effects of changes, queries."""
 
     dataset: str
     measure: str
@@ -458,7 +458,6 @@ class EngineWhy:
     asked: int
     """Number of queries asked."""
     settings: tuple[SettingDifference, ...]
-    """Settings that differ."""
     effects: tuple[Effect, ...]
     """Changes that were searched again; `kind` says on which side."""
     terms: tuple[TermDifference, ...]

@@ -87,19 +87,17 @@ class Board:
 
     filter: str
     datasets: tuple[str, ...]
-    """Datasets of the filter."""
     places: tuple[Place, ...]
 
 
 @dataclass(frozen=True, repr=False)
 class Site:
-    """A leaderboard: verified results, and the packs that were refused."""
+    """A leaderboard: boards by filter, verified results, refused packs."""
 
     folder: str
     measure: str
     boards: tuple[Board, ...]
     rows: tuple[Row, ...]
-    """Rows of verified cells."""
     refused: tuple[tuple[str, str], ...]
     """(pack, reason)."""
     remarks: tuple[Note, ...] = ()

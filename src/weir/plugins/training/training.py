@@ -125,7 +125,6 @@ class Adaptation:
     dropped: int
     """Pairs left out because their query is evaluated."""
     steps: int
-    """Steps of the optimiser."""
     losses: tuple[tuple[int, float], ...]
     """(step, mean loss since the previous point)."""
     seconds: float

@@ -27,7 +27,7 @@ LAST_ANSWERS = 50
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a pool's judging: grades, judges of a pair, repeats, hidden suggestions.
+    """Settings of a pool's judging: grade scale, judges of a pair, repeats, hidden suggestions, disagreement.
 
     Raises BadValue for a value out of range.
     """
@@ -100,7 +100,7 @@ class Turn:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A snapshot of a pool's judging: pairs, plan, labels, pairs on judges' screens."""
+    """The state of a pool's judging: pairs, plan, labels, and when pairs were shown to judges (claims)."""
 
     tasks: Tasks
     plan: Plan
@@ -119,7 +119,7 @@ class Table:
         return found
 
     def in_front(self, judge: str) -> dict[Item, float]:
-        """Return {item: time when it was shown} of a judge's current items, without expired claims."""
+        """Return {item: time when it was shown} of the pairs now on a judge's screen, without expired claims."""
         return {
             item: since
             for item, since in self.claims.items()
@@ -139,7 +139,7 @@ class Table:
         )
 
     def crew(self, query: str) -> set[str]:
-        """Return the judges who have begun a query."""
+        """Return the judges who have judged, or are shown, a pair of a query."""
         held = {name for name, count in self.standing.held.get(query, Counter()).items() if count}
         return held.union(*self.shown.get(query, {}).values())
 

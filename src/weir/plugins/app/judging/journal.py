@@ -19,8 +19,8 @@ from weir.files.journal_labels import APPLICATION_ID, JOURNAL_VERSION
 Kind: TypeAlias = Literal[
     "graded", "accepted", "unable", "later", "preferred", "noted", "withdrawn", "undone"
 ]
-"""A kind of event: a grade, an accepted suggestion, "cannot tell" (with the reason), a pair deferred, a
-preference, a note, a label taken back, or an undo.
+"""A kind of event: a grade, an accepted suggestion, "cannot tell" (with the reason), a pair deferred, a preference, a
+note, a withdrawn label, or an undo.
 """
 Task: TypeAlias = Literal["judge", "again", "decide", "documents", "rankings"]
 """A task: a first judgment, a second one of the same pair, the decision of a disagreement, or the comparison
@@ -38,7 +38,7 @@ BUSY_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Event:
-    """An entry of the journal: a judge's grade, preference, note, undo, or a label taken back."""
+    """An entry of the journal: a judge's grade, preference, note, undo, or a withdrawn label."""
 
     judge: str
     """The judge whose label it sets."""
@@ -50,7 +50,7 @@ class Event:
     grade: float | None = None
     """The grade; of a comparison 1 if `document` is preferred, -1 if `other` is, 0 if neither."""
     text: str = ""
-    """The note, or the reason of "cannot tell" or of taking back."""
+    """The note, or the reason of "cannot tell" or of a withdrawal."""
     seconds: float | None = None
     """Time from showing to answering."""
     content: str = ""
@@ -149,7 +149,7 @@ def _storing(path: Path) -> Iterator[None]:
 
 @dataclass(eq=False)
 class Standing:
-    """The labels and notes in force after all events so far, with counts."""
+    """The labels and notes in force after all events so far, with indexes and counts by judge, pair and query."""
 
     last: int = 0
     labels: dict[Item, list[Event]] = field(default_factory=dict)
@@ -169,10 +169,9 @@ class Standing:
     answers: dict[str, list[Event]] = field(default_factory=dict)
     """{judge: all answers in order}, also those no longer in force."""
     numbered: dict[int, Event] = field(default_factory=dict)
-    """All events by number."""
 
     def apply(self, event: Event) -> None:
-        """Update labels, notes and counts by the next event."""
+        """Update labels, notes, counts and indexes by the next event."""
         self.last, self.numbered[event.number] = event.number, event
         changed = event
         if event.kind == "undone":
@@ -218,7 +217,7 @@ class Standing:
         return (self.notes if event.kind == "noted" else self.labels).setdefault(event.item, [])
 
     def label(self, item: Item) -> Event | None:
-        """Return the event that sets a label; None if there is none or it was taken back."""
+        """Return the event that sets a label; None if there is none or it was withdrawn."""
         events = self.labels.get(item)
         return events[-1] if events and events[-1].kind != "withdrawn" else None
 
@@ -287,14 +286,14 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[Standing]:
-        """Yield the current labels, with the events of other processes."""
+        """Yield the current labels and notes, with the events of other processes."""
         with self._lock:
             self._catch_up()
             yield self._standing
 
     @contextmanager
     def writing(self) -> Iterator[Standing]:
-        """Yield the current labels; events appended within are stored together, or none after an error.
+        """Yield the current labels and notes; events appended within are stored together, or none after an error.
 
         A nested block belongs to the outer one. Raises StoreError if the file cannot be written.
         """
@@ -344,7 +343,7 @@ class Journal:
     def undo(self, judge: str, key: str = "") -> Event | None:
         """Undo a judge's last event and return the undone event; None if there is none.
 
-        key: key of the request; the same request undoes once.
+        key: key of the request; a repeated request undoes nothing more and gets the same event.
         """
         with self.writing() as standing:
             undone = self._stored(key)
@@ -371,7 +370,7 @@ class Journal:
             return {tuple(row[:5]): row[5] for row in self._connection.execute("SELECT * FROM claims")}
 
     def settled_grades(self, query: str) -> dict[str, float]:
-        """Return {document: settled grade} for a query."""
+        """Return {document: grade agreed or decided by the judges} for a query; {} without any."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT document, grade FROM settled WHERE query = ?", (query,))
             return {str(document): float(grade) for document, grade in rows}
@@ -383,7 +382,7 @@ class Journal:
         return int(count)
 
     def settings(self) -> dict[str, Any]:
-        """Return the stored settings by name."""
+        """Return the stored settings by name, as parsed from JSON."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT name, value FROM settings").fetchall()
         return {name: json.loads(value) for name, value in rows}
@@ -395,7 +394,6 @@ class Journal:
             self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
 
     def events(self) -> list[Event]:
-        """Return all events in order."""
         with self.reading() as standing:
             return list(standing.numbered.values())
 

@@ -43,7 +43,7 @@ REASONS = ("no text", "another language", "the query is not clear", "needs an ex
 SHOWN_QUERIES = 50
 """Most queries that a page of changes lists."""
 SHOWN_LABELS = 200
-"""Most labels listed before they are taken back."""
+"""Most labels listed before they are withdrawn."""
 
 
 # What judges see. None of it tells system, rank, or another's label, but where disagreements are decided.
@@ -344,7 +344,7 @@ def _documents(
 def store_answer(visit: Visit) -> Redirect:
     """Store a judge's note and answer from a form, and redirect to the next pair or the list.
 
-    Raises BadValue for an incomplete answer.
+    Raises BadValue for an unnamed visitor or an invalid answer, UnknownName for an unknown pair.
     """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     pair, deciding = room.pair(given.get("number", "")), given.get("back") == "decide"
@@ -366,7 +366,10 @@ def store_answer(visit: Visit) -> Redirect:
 
 
 def prefer(visit: Visit) -> Redirect:
-    """Store a judge's preference from a form, and redirect to the next comparison; raises BadValue."""
+    """Store a judge's preference from a form, and redirect to the next comparison.
+
+    Raises BadValue for an unnamed visitor, an unknown kind or grade, UnknownName for an unknown comparison.
+    """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     kind = _one_of(PREFERENCES, given.get("kind", "preferred"))
     outcome = _number(given.get("grade")) if kind == "preferred" else None
@@ -431,7 +434,7 @@ def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
 
 @dataclass(frozen=True)
 class RoomRow:
-    """A pool with its progress, in the list of pools."""
+    """A row of the list of pools: sizes, judged pairs, disagreements."""
 
     name: str
     collection: str
@@ -492,7 +495,7 @@ class TakenRow:
 
 @dataclass(frozen=True)
 class BackPage:
-    """The page for taking back the labels that a filter selects."""
+    """The page for withdrawing the labels that a filter selects."""
 
     pool: ShownPool
     query: str
@@ -506,9 +509,9 @@ class BackPage:
     """The first of these labels."""
     judges: tuple[str, ...]
     said: str
-    """Message on labels just taken back or put back; "" for none."""
+    """Message on labels just withdrawn or restored; "" for none."""
     before: tuple[TakenRow, ...]
-    """Groups of labels taken back, which can be put back, the latest first."""
+    """Groups of withdrawn labels, which can be restored, the latest first."""
 
 
 @dataclass(frozen=True)
@@ -536,13 +539,12 @@ class ChangedPage:
     lacking: tuple[tuple[System, str], ...]
     """(system, why it has no scores)."""
     files: tuple[str, ...]
-    """Files to download."""
     command: str
     """The command that writes the judgments together with the earlier ones, or scores a golden set."""
 
 
 def start(visit: Visit) -> Redirect | RoomsPage:
-    """Return the list of open pools; redirect to the page of a single pool."""
+    """Return the list of open pools; for a single pool a redirect to its page."""
     found = list(_rooms_of(visit))
     if len(found) == 1:
         return Redirect(address("judge", found[0].name, *([] if visit.judge else ["progress"])))
@@ -629,7 +631,7 @@ def _add_comparisons(visit: Visit) -> Redirect:
 
 
 def back_page(visit: Visit) -> BackPage:
-    """Return the page of labels that the URL's filter would take back; raises BadValue for an invalid date."""
+    """Return the page of labels that the URL's filter selects for withdrawal; raises BadValue for an invalid date."""
     return _back_page(visit, dict(visit.asked), "")
 
 

@@ -86,12 +86,12 @@ class ChangedQuery:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Means, order of systems and verdicts before and after a pool's judgments."""
+    """Means, order of systems, verdicts and values by query before and after a pool's judgments."""
 
     measure: str
     rows: tuple[Relabelled, ...]
     turned: tuple[tuple[str, str], ...]
-    """Pairs (better before, worse before) that changed places."""
+    """Pairs (better before, worse before) whose order turned."""
     verdicts: OrderAgreement | None
     """Agreement of verdicts before and after; None for fewer than two systems or queries."""
     judged: int
@@ -107,10 +107,10 @@ class Changes:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """A group of labels that were taken back together."""
+    """A group of labels that were withdrawn together."""
 
     events: tuple[Event, ...]
-    """The events that took them back, in order."""
+    """The withdrawing events, in order."""
 
     @property
     def group_number(self) -> int:
@@ -143,7 +143,7 @@ class Room:
         """Open a folder of `weir labels pool`; its journal is created if missing.
 
         collection: source of the texts; None takes the sheet's.
-        suggestions: a model's labels to suggest.
+        suggestions: a model's labels.
 
         Raises BadValue without pairs to judge.
         """
@@ -166,7 +166,7 @@ class Room:
 
     @contextmanager
     def table(self, write: bool = False) -> Iterator[Table]:
-        """Yield a snapshot of the judging; with `write`, nobody else can write within the block."""
+        """Yield the current state of the judging; with `write`, nobody else can write within the block."""
         with self.journal.writing() if write else self.journal.reading() as standing:
             yield Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
@@ -264,7 +264,7 @@ class Room:
         return again if again in self.journal.claims() else Turn(pair).item(judge)
 
     def suggestion(self, turn: Turn, plan: Plan) -> float | None:
-        """Return the grade that a model suggests for a pair.
+        """Return the grade that a model suggests for a pair, as a judge sees it.
 
         None without one, if hidden at random, and for second judgments and decisions.
         """
@@ -315,7 +315,6 @@ class Room:
     # Comparisons.
 
     def comparisons(self) -> list[Comparison]:
-        """Return the pool's comparisons, by number."""
         stored = self.journal.settings().get("comparisons", [])
         return [
             Comparison(**{**one, "documents": tuple(tuple(side) for side in one["documents"])})
@@ -373,7 +372,7 @@ class Room:
         return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
 
     def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
-        """Take back those labels that are still in force, and return their number."""
+        """Withdraw those labels that are still in force, and return their number."""
         now = time.time()
         with self.journal.writing() as standing:
             there = [one for one in labels if standing.label(one.item) == one]
@@ -389,7 +388,7 @@ class Room:
             return len(there)
 
     def taken_back(self) -> list[TakenBack]:
-        """Return the groups of labels taken back and not put back, the latest first."""
+        """Return the groups of withdrawn labels that are not restored, the latest first."""
         found: dict[tuple[float, str, str], list[Event]] = {}
         with self.journal.reading() as standing:
             for event in standing.numbered.values():
@@ -398,9 +397,9 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Put back the group of labels with a number, and return how many they are; raises UnknownName.
+        """Restore the group of withdrawn labels with this number (also removed queries); return how many they are.
 
-        A label that its judge has set again keeps the new value.
+        A label that its judge has set again keeps the new value. Raises UnknownName for an unknown number.
         """
         with self.journal.writing():
             found = next((one for one in self.taken_back() if str(one.group_number) == number), None)
@@ -421,7 +420,7 @@ class Room:
         return len(found.events)
 
     def remove_query(self, query: str, author: str) -> int:
-        """Remove a query, take its labels back, and return their number; raises UnknownName.
+        """Remove a query, withdraw its labels, and return their number; raises UnknownName for an unknown query.
 
         Typing the same text again, or putting labels back, restores it.
         """
@@ -453,13 +452,15 @@ class Room:
             return self._subject
 
     def merged(self) -> Qrels:
-        """Return the judgments of the pool's results, with people's new ones replacing old ones; raises
-        FormatError without any."""
+        """Return the judgments of the pool's results, with people's new ones in place of old ones.
+
+        Raises BadValue if the pool does not name its results, FormatError without new judgments.
+        """
         new, _ = settled_judgments(self.journal.path)
         return relabelled(judged_anew([self.subject()], new)[0], new)[1]
 
     def changes(self, measure: str = "nDCG@10", subject: Subject | None = None) -> Changes:
-        """Return means, order of systems and verdicts before and after the pool's judgments.
+        """Return means, order of systems, verdicts and values by query before and after the pool's judgments.
 
         subject: other rankings and judgments than the pool's.
 

@@ -52,7 +52,7 @@ class Rooms:
         """Open the pool of a folder of `weir labels pool`, or of each subfolder.
 
         collection: source of the texts; None takes the sheets'.
-        suggestions: a model's labels to suggest.
+        suggestions: a model's labels.
 
         Raises BadValue without pairs to judge.
         """
@@ -78,7 +78,7 @@ class Rooms:
             room.journal.close()
 
     def room(self, name: str) -> Room:
-        """Return the pool of a name; raises UnknownName."""
+        """Return the pool of a name; raises UnknownName for an unknown one."""
         if name not in self._rooms:
             raise UnknownName("pool", name, self._rooms)
         return self._rooms[name]
@@ -91,7 +91,8 @@ class Rooms:
         systems: () takes all systems.
         again: include judged documents.
 
-        Raises BadValue without a results folder or queries, or if nothing is unjudged; UnknownName.
+        Raises BadValue without a results folder or queries, or if nothing is unjudged; UnknownName for an unknown
+        collection, system or query.
         """
         results = self._beside()
         subjects = {one.name: one for one in subjects_of([results])}
@@ -112,8 +113,10 @@ class Rooms:
             return self._rooms[name]
 
     def with_query(self, collection: str, dataset: Dataset, query: str, documents: Sequence[str]) -> Room:
-        """Add documents of a query to its collection's pool of single queries, and return it; raises
-        UnknownName, BadValue."""
+        """Add documents of a query to its collection's pool of single queries, and return it.
+
+        Raises UnknownName for an unknown query or document, BadValue without a results folder.
+        """
         if dataset.all_queries.get(query) is None:
             raise UnknownName(f"query of {collection}", query, dataset.all_queries.ids)
         subject = Subject(collection, dataset.corpus, dataset.all_queries, dataset.qrels)
@@ -127,7 +130,8 @@ class Rooms:
         """Add a typed query with documents to a collection's golden set, and return (pool, the query's
         identifier).
 
-        An equal text keeps its identifier. Raises BadValue without a results folder or for missing documents.
+        An equal text keeps its identifier. Raises BadValue without a results folder, UnknownName for an unknown
+        document.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)

@@ -64,7 +64,7 @@ class Suggested:
 
 @dataclass(frozen=True)
 class JudgeRow:
-    """A judge's counts, speed, repeated pairs, drift and use of suggestions."""
+    """A judge's counts, mean grade, speed, longest run, repeated pairs, drift, use of suggestions, remarks."""
 
     name: str
     graded: int
@@ -74,11 +74,11 @@ class JudgeRow:
     later: int
     """Deferred pairs."""
     mean: float
-    """Mean grade."""
+    """Mean grade; NaN without any."""
     seconds: float
     """Median time for an answer; NaN if none was timed."""
     quick: float
-    """Share of timed answers without reading."""
+    """Share of timed answers given faster than the text can be read; NaN if none was timed."""
     run: int
     """Longest run of equal grades."""
     same_again: float
@@ -97,7 +97,7 @@ class JudgeRow:
 
 @dataclass(frozen=True)
 class Supervision:
-    """The state of a pool's judging, with agreement, speed and drift of its judges."""
+    """The progress of a pool's judging, with agreement, speed and drift of its judges."""
 
     pairs: int
     judged: int
@@ -113,7 +113,7 @@ class Supervision:
     kappas: tuple[Kappa, ...]
     """Of each two judges with pairs in common."""
     alpha: tuple[float, float, float] | None
-    """Krippendorff's ordinal alpha of all judges, with its interval; None if no pair was graded twice."""
+    """(Krippendorff's ordinal alpha of all judges, low, high); None if no two judges share a pair."""
 
 
 def supervision(table: Table) -> Supervision:

@@ -81,7 +81,8 @@ class JudgingPair:
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """The pairs to judge in a pool, in order, with queries, guidelines and suggestions."""
+    """The ungraded pairs of a pool, in order, with query texts, guidelines, a model's suggested grades, grade
+    scale."""
 
     name: str
     """Name of the collection."""
@@ -148,7 +149,7 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
     """Return the ungraded pairs of a folder or sheet of `weir labels pool`.
 
     collection: source of texts with line breaks; None takes the sheet's.
-    suggestions: a model's labels to suggest.
+    suggestions: a model's labels.
 
     Raises FormatError for a missing or malformed sheet, BadValue without such pairs or for a repeated pair.
     """
@@ -193,7 +194,7 @@ def query_key(text: str) -> str:
 
 
 def same_query(one: str, other: str) -> bool:
-    """Return True if two texts differ in case and blanks at most."""
+    """Return True if two texts differ at most in case, white space and Unicode composition."""
     return query_key(one) == query_key(other)
 
 

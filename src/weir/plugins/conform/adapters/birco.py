@@ -100,8 +100,8 @@ def beside() -> pathlib.Path:
 
 @functools.cache
 def printed(test_set: bytes, ranks: bytes) -> dict[str, float]:
-    """Run the program on pickled test set and rankings, and return {name: printed figure}; raises
-    RuntimeError."""
+    """Run the program on pickled test set and rankings, and return {name: printed figure}; raises RuntimeError if it
+    fails."""
     scratch = beside()
     (scratch / "datasets" / "relic" / "test_set.pickle").write_bytes(test_set)
     (scratch / "evaluation" / "ranks.pickle").write_bytes(ranks)

@@ -197,8 +197,10 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     when("lines of session, query, results and clicks", _searches),
 )
 def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a click log of the clickmodels project; each result is an impression at its
-    position."""
+    """Yield judgments from a click log of the clickmodels project; each result is an impression at its position.
+
+    Results without identifier are left out; queries are identified by text.
+    """
     log = _Impressions()
     for line, cells in _searches(contents):
         try:

@@ -53,7 +53,8 @@ def _all_have(queries: list[dict[str, Any]], kind: type, *names: str) -> bool:
     when("requests with ratings", lambda contents: _all_have(objects(contents.value, "requests"), list)),
 )
 def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries and judgments from a request to _rank_eval; documents as `document_key` names them."""
+    """Yield queries and judgments from a request to _rank_eval; documents as `document_key` names them. Null ratings
+    are left out."""
     requests = objects(contents.value, "requests")
     indexes = {text_of(one, "_index") for request in requests for one in objects(request, "ratings")}
     if len(indexes) > 1:

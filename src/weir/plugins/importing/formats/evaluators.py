@@ -216,7 +216,7 @@ def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
     ),
 )
 def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each retrieval event of TruLens; documents are identified by their texts."""
+    """Yield a ranking from each retrieval event of TruLens; documents go by their texts; other events are counted."""
     others = 0
     for where, event in _events(contents):
         key = text_key(event, f"{_PATH}retrieval.query_text")

@@ -100,7 +100,6 @@ class _Layout:
     chosen: Mapping[str, str] = field(default_factory=dict)
     """Role -> field, as the user chose."""
     between: str = ""
-    """The mark between documents of one cell."""
 
     def documents(self, row: TableRow, role: str) -> Any:  # noqa: ANN401  a field holds anything
         value = row.fields.opened(self.roles.get(role, ""))

@@ -380,7 +380,8 @@ def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
     when("query, corpus, qrel", lambda contents: contents.shape == "json" and is_birco_set(contents.value)),
 )
 def read_birco(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, documents and judgments of BIRCO; a query's candidates are all its judged documents."""
+    """Yield queries, documents and judgments of BIRCO; a query's candidates are its judged documents, by descending
+    identifier."""
     pools = dict(members_at(contents.value, "qrel"))
     yield FileRemark("the judged documents of a query are its candidates")
     for query, text in members_at(contents.value, "query"):

@@ -603,9 +603,10 @@ def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("list-qrels", "relevant documents as lists by query")
 def read_list_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the judgments of {query: [document, ...]}; a number beside a document is its grade, by default 1.
+    """Yield documents with texts, and judgments, from {query: [document, ...]}; a number with a document is its
+    grade, by default 1.
 
-    A query without documents is refused.
+    A query without documents, and a distance, is refused.
     """
     for query, row in _lists(contents).items():
         for one in row:

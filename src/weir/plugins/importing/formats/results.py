@@ -209,7 +209,8 @@ def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKe
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each response of _search or _msearch; documents as `document_key` names them.
 
-    Responses with failed shards or a timeout are refused.
+    Responses with failed shards or a timeout are refused; unless each names another query, queries get numbers, a
+    single one the file's name.
     """
     responses = _responses(contents)
     indexes = {text_of(hit, "_index") for *_, hits, _ in responses for hit in hits}
@@ -257,7 +258,7 @@ def _vespa_id(hit: dict[str, Any]) -> str:
 def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each result of Vespa; one with errors or without full coverage is refused.
 
-    A document is the part of its identifier after `::` if all have the same prefix.
+    A document is the part of its identifier after `::` if all have the same prefix. Groups are left out and counted.
     """
     responses = _vespa_responses(contents)
     own = [_vespa_id(hit) for *_, hits, _ in responses for hit in hits]
@@ -295,7 +296,7 @@ _MORE = "next_page_offset"
 
 
 def _chroma(fields: dict[str, Any]) -> list[list[Any]]:
-    """Return the points of each query in Chroma's answer to `query`; of `get` all as one list; [] for other
+    """Return the points (records) of each query in Chroma's answer to `query`; of `get` all as one list; [] for other
     fields.
 
     Raises BadValue for lists of other lengths than the identifiers'.

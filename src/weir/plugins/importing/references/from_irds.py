@@ -32,7 +32,7 @@ class IrdsRecord(Protocol):
     def _asdict(self) -> Mapping[str, Any]: ...
 
     def default_text(self) -> str:
-        """Return the text that the package chooses."""
+        """Return the text of the record that the package chooses."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ def irds_name(text: str) -> IrdsName:
 def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
     """Return a data set of ir_datasets as a collection, imported once; later calls do not need the package.
 
-    Raises UnknownName, BadValue without queries or judgments, DownloadError if the package fails or importing
-    is forbidden.
+    Raises UnknownName for a data set or field, BadValue without queries or judgments and for judgments by subtopic,
+    MissingExtra, DownloadError if the package fails or importing is forbidden.
     """
 
     def imported_folder(identifier: str, key: list[str], make: Callable[[Path], ImportReport]) -> Path:

@@ -68,7 +68,7 @@ _SHARD = re.compile(r"(.+?)[-_.]\d{5}-of-\d{5}")
 
 @dataclass(frozen=True)
 class HubPart:
-    """A file of a data set on the hub, with its role, subset and split."""
+    """A file of a data set in the Hugging Face hub's layout, with its role, subset and split."""
 
     path: str
     role: str
@@ -239,7 +239,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class HubName:
-    """A data set of the hub, named by `hf:repository@revision#subset`."""
+    """A data set of the Hugging Face hub, named by `hf:repository@revision#subset`."""
 
     repository: str
     revision: str = "main"
@@ -251,7 +251,7 @@ class HubName:
 
 
 def hub_name(text: str) -> HubName:
-    """Parse `hf:repository@revision#subset`; raises BadValue for other text."""
+    """Parse `hf:repository@revision#subset`, by default revision main; raises BadValue for other text."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise BadValue(
@@ -261,12 +261,12 @@ def hub_name(text: str) -> HubName:
 
 
 def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
-    """Return a data set of the hub as a collection, imported once for each commit.
+    """Return a data set of the Hugging Face hub as a collection, imported once for each commit.
 
     again: look up the branch's present commit instead of the remembered one.
 
-    Raises DownloadError if the hub cannot be reached, importing is forbidden or a checksum differs, BadValue,
-    FormatError.
+    Raises DownloadError if the hub cannot be reached, importing is forbidden or a checksum differs; BadValue for a
+    missing or unknown subset or no judgments; FormatError for a malformed file.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None
@@ -370,12 +370,14 @@ def _from_library(name: HubName, watch: Watch, fetch: bool) -> Materialized:
 
 
 def is_hub_folder(folder: Path) -> bool:
-    """Return True if a folder has documents in the hub's layout."""
+    """Return True if a folder has documents in the Hugging Face hub's layout."""
     return any(part.role == "documents" for part in parts_of(_paths(folder)))
 
 
 def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Materialized:
-    """Return the collection of a folder in the hub's layout, imported once; raises BadValue or FormatError.
+    """Return the collection of a folder in the Hugging Face hub's layout, imported once while its files are the same.
+
+    Raises BadValue for a missing or unknown subset, FormatError for a malformed file.
 
     fetch: False raises DownloadError unless it was imported before.
     """

@@ -48,11 +48,11 @@ _KEYS = (*_TEXTS, "impressions", "columns", "files")
 
 @dataclass(frozen=True)
 class Description:
-    """The content of a TOML file that describes a collection."""
+    """The content of a TOML file that describes a collection: input files, choices, and the collection's settings."""
 
     path: Path
     files: tuple[InputFile, ...]
-    """The files of its table, or the one beside it."""
+    """The files of its tables, or the file of its name."""
     choices: Choices = field(default_factory=lambda: Choices(strict=True))
     name: str = ""
     documents: str = ""
@@ -86,8 +86,10 @@ def _read_description(path: Path, beside: Path | None = None) -> Description:
 
 
 def request_of(path: Path) -> ImportRequest:
-    """Return the import that a TOML description asks for; raises FormatError, UnknownName for an unknown
-    entry."""
+    """Return the import that a TOML description asks for.
+
+    Raises FormatError for a malformed file or a missing input file, UnknownName for an unknown entry.
+    """
     description = _read_description(path)
     corpus = named_file(path.parent, description.documents, path) if description.documents else None
     facts = {"name": description.name, "split": description.split, "instruction": description.instruction}
