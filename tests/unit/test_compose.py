@@ -131,7 +131,11 @@ def test_functions_and_objects_answer_in_every_shape():
         ({"q1": ["d9"]}, BadRanking, "does not have, the first 'd9' to query 'q1'"),
         ({"q2": ["d1", "d1"]}, BadRanking, "query 'q2' ranks document 'd1' twice"),
         ({"q1": {"d1": float("nan")}}, BadRanking, "query 'q1', document 'd1': the score is nan"),
-        ({"q1": {"d1": "much"}}, BadRanking, "a score is str; expected a number"),
+        (
+            {"q1": {"d1": "much"}},
+            BadRanking,
+            "query 'q1', document 'd1': the score 'much' is str; expected a number",
+        ),
         ({"q1": [1, 2]}, BadRanking, "does not have, the first '1' to query 'q1'"),
         ({"q1": "d1"}, BadRanking, "query 'q1': found str"),
         ({"q1": {"d2", "d1"}}, BadRanking, "query 'q1': found set, which has no order"),

@@ -105,5 +105,5 @@ def test_a_damaged_order_is_named_by_whoever_reads_or_verifies_it(made, tmp_path
         assert main([command, str(place)]) == code
         told = capsys.readouterr()
         assert f"{place / 'grid.json'}: changed since it was written" in told.out + told.err
-    keep_order(place)
+    keep_order(place, DATASETS)
     assert main(["verify", str(place)]) == 0

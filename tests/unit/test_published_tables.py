@@ -88,6 +88,7 @@ def test_a_page_lays_published_scores_of_its_collections_beside_one_by_one(tmp_p
             about = {"dataset": name, "system": {"system": system}}
             write_cell(tmp_path / name / f"{system}-1", RUN, MANIFEST | about, ("nDCG@10", "AP"), QRELS)
     made = weir.report(tmp_path, audit=False, published="BEIR paper")
+    assert "weir report results/ --published 'BEIR paper' -o report.html" in made.sections[-1].notes[0]
     [section] = [one for one in made.sections if one.name == "published"]
     [table] = section.tables  # nobody published AP
     assert table.header[:4] == ("system", "nfcorpus", "scifact", "average of 2")

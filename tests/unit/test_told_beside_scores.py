@@ -244,7 +244,7 @@ def test_rankings_that_begin_with_their_own_query_are_said_however_they_are_give
         path.write_text("".join(f"{q} Q0 {d} 1 {s} t\n" for q, d, s in rows))
         for given_run in (rankings, weir.Run.of(rankings), str(path)):
             notes = [note.text for note in weir.evaluate(judged, given_run).notes()]
-            said_so = f"{own} of {own + others} rankings begin with the query itself; `self_matches='drop'` leaves it out"
+            said_so = f"{own} of {own + others} rankings begin with the query itself; `conventions='self_matches=drop'` leaves it out"
             assert (said_so in notes) == (own >= others), (notes, type(given_run))
             dropped = weir.evaluate(judged, given_run, conventions="self_matches=drop").notes()
             assert not any("query itself" in note.text for note in dropped)

@@ -84,7 +84,7 @@ class Run:
         documents: dict[str, int] = {}
         doc = [documents.setdefault(str(d), len(documents)) for ranking in rankings.values() for d in ranking]
         query = np.repeat(np.arange(len(queries), dtype=np.int32), [len(r) for r in rankings.values()])
-        score = _numbers([s for ranking in rankings.values() for s in ranking.values()])
+        score = _numbers(rankings)
         return Run.from_columns(
             queries, Ids.of(documents), query, np.array(doc, np.int32), score, Named(name, ties)
         )
@@ -337,10 +337,14 @@ class Named:
     ties: Ties = "trec"
 
 
-def _numbers(values: list[float]) -> Float64:
-    texts = [t.__name__ for t in set(map(type, values)) if issubclass(t, (str, bytes))]
-    if texts:  # numpy would read them, and "nan" and "1_0" with them
-        raise BadRanking(f"a score is {texts[0]}; expected a number")
+def _numbers(rankings: Mapping[Any, Mapping[Any, Any]]) -> Float64:
+    values = [score for ranking in rankings.values() for score in ranking.values()]
+    if any(issubclass(t, (str, bytes)) for t in set(map(type, values))):
+        # numpy would read them, and "nan" and "1_0" with them
+        places = ((q, d, s) for q, ranking in rankings.items() for d, s in ranking.items())
+        query, doc, score = next(place for place in places if isinstance(place[2], (str, bytes)))
+        where = f"query '{query}', document '{doc}'"
+        raise BadRanking(f"{where}: the score {score!r} is {type(score).__name__}; expected a number")
     try:
         numbers = np.array(values, np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -349,10 +349,10 @@ def noted(
         remarks.append(NOTHING_JUDGED)
     if own := own_documents_said(*own_counts(judged), len(retrieved) + judged.ignored):
         advice = "a document with the identifier of the query counts like any other; BEIR leaves it out"
-        remarks.append(Note(f"{own}; `self_matches='drop'` leaves it out", advice))
+        remarks.append(Note(f"{own}; `conventions='self_matches=drop'` leaves it out", advice))
     if judged.without_relevant and "empty=left-out" not in scores.conventions:
         said = without_relevant(judged.without_relevant, len(judged))
-        remarks.append(Note(said, "`empty='left-out'` leaves them out"))
+        remarks.append(Note(said, "`conventions='empty=left-out'` leaves them out"))
     k, tied_there = judged.cut_in_ties()
     if tied_there and any(reaches(measure, k) for measure in measures):
         remarks.append(tied_cut_note(k, tied_there, known=False))

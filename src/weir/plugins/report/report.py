@@ -233,7 +233,9 @@ def report(
     beside = None if published is None else published_scores(study, published, published_as)
     audits = _audits_of(study, progress) if audit else []
     answered = questions(study, audits)
-    return Report(study, sections(study, audits, answered, beside), answered, tuple(audits))
+    options = [] if published is None else ["--published", str(published)]
+    options += [word for text in published_as for word in ("--published-as", text)]
+    return Report(study, sections(study, audits, answered, beside, options), answered, tuple(audits))
 
 
 def _audits_of(study: Study, progress: Callable[[str, int, int], None] | None = None) -> list[Audit]:

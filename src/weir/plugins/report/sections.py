@@ -1899,7 +1899,7 @@ def _runs_again(cells: Sequence[ResultCell]) -> list[list[ResultCell]]:
     return list(calls.values())
 
 
-def _command_lines(study: Study) -> str:
+def _command_lines(study: Study, options: Sequence[str]) -> str:
     lines = list[str]()
     named = [cell for cell in study.cells if not without_command(cell)]
     for own in _runs_again(named):
@@ -1919,7 +1919,7 @@ def _command_lines(study: Study) -> str:
                 line = "  "
             line += (" " if line.strip() else "") + part
         lines.append(line)
-    return "\n".join([*lines, "weir report results/ -o report.html"])
+    return "\n".join([*lines, shlex.join(["weir", "report", "results/", *options, "-o", "report.html"])])
 
 
 def _python_lines(study: Study) -> tuple[str, ...]:
@@ -1986,8 +1986,11 @@ def _python(node: ast.expr, stands: Mapping[str, str], adapter: str = "system") 
     raise LookupError(ast.dump(node))
 
 
-def reproduce(study: Study) -> Section:
-    """Return the section with commands, versions and fingerprints to reproduce the results."""
+def reproduce(study: Study, options: Sequence[str] = ()) -> Section:
+    """Return the section with commands, versions and fingerprints to reproduce the results.
+
+    options: words of the options with which the report was made.
+    """
     made = [cell.ranked.made for cell in study.cells]
     versions = sorted({f"weir {one.get('weir')}" for one in made} | {f"Python {one.get('python')}" for one in made}
                       | {f"{n} {v}" for one in made for n, v in dict(one.get("packages") or {}).items()})  # fmt: skip
@@ -2021,7 +2024,7 @@ def reproduce(study: Study) -> Section:
         lead,
         (),
         (table_of(lines, keys=4), table_of(keys, keys=4)),
-        (_command_lines(study), *_python_lines(study)),
+        (_command_lines(study, options), *_python_lines(study)),
     )
 
 
@@ -2041,11 +2044,16 @@ def published_scores(study: Study, publisher: str | Path, published_as: Sequence
 
 
 def sections(
-    study: Study, audits: Sequence[Audit], answered: Sequence[Question], beside: Section | None = None
+    study: Study,
+    audits: Sequence[Audit],
+    answered: Sequence[Question],
+    beside: Section | None = None,
+    options: Sequence[str] = (),
 ) -> tuple[Section, ...]:
     """Return all sections that have data, in reading order.
 
     beside: the section by `published_scores`.
+    options: words of the options with which the report is made.
     """
     made = [
         short(study, audits),
@@ -2062,5 +2070,5 @@ def sections(
         except WeirError:  # a collection is not whole here: the section is named among those left out
             continue
     made += [SECTIONS.get(name)(study) for name in SECTIONS.names()]
-    made += [_language_models(study), reviewer(answered), reproduce(study)]
+    made += [_language_models(study), reviewer(answered), reproduce(study, options)]
     return tuple(one for one in made if one is not None)
