@@ -83,7 +83,7 @@ def test_what_stands_in_backquotes_is_an_option_of_a_command():
         f"{place}: {found[0]}"
         for place, text in messages()
         for found in PARAMETER.finditer(text)
-        if (found[2].strip("'").partition("=")[0] if found[1] == "conventions" else found[1]) not in options
+        if (found[0].split("'")[1].split("=")[0] if found[1] == "conventions" else found[1]) not in options
     ]
     assert not unknown
 
