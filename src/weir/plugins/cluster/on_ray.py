@@ -177,6 +177,7 @@ class GridActor:
         self.ledger.settle(number, used)
 
     def begin(self, job: Job, machine: str) -> None:
+        """Record that a machine begins a job."""
         self.begun.append((job, machine))
 
     def take_begun(self) -> list[tuple[Job, str]]:

@@ -207,6 +207,7 @@ class Doc2Query:
 
     @cached_property
     def writer(self) -> QuestionWriter:
+        """The model that writes questions."""
         return QuestionWriter(**{name: getattr(self, name) for name in WRITING})
 
     @property
@@ -348,6 +349,7 @@ class DeepCT:
 
     @property
     def encoder(self) -> SparseEncoder:
+        """The encoder of the tokens' weights."""
         reading = ("max_length", "dtype", "engine", "batch_tokens")
         return SparseEncoder("deepct", self.model, **{name: getattr(self, name) for name in reading})
 

@@ -119,6 +119,7 @@ class ColBERT:
 
     @cached_property
     def encoder(self) -> LateEncoder:
+        """The encoder that these settings choose."""
         return LateEncoder(**{f.name: getattr(self, f.name) for f in fields(LateEncoder)})
 
     __repr__ = system_text
@@ -305,6 +306,7 @@ class LateScorer:
 
     @cached_property
     def loaded(self) -> LoadedLate:
+        """The encoder, loaded at the first use."""
         return self.system.encoder.load(settings().device)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:

@@ -384,6 +384,7 @@ class Relabelled:
 
     @property
     def change(self) -> float:
+        """The mean after minus the mean before."""
         return self.after - self.before
 
 

@@ -68,10 +68,12 @@ class GradeScale:
 
     @property
     def lowest(self) -> int:
+        """The lowest grade."""
         return min(self.grades)
 
     @property
     def highest(self) -> int:
+        """The highest grade."""
         return max(self.grades)
 
     @property

@@ -75,6 +75,7 @@ class MigrationRules:
 
     @property
     def k(self) -> int:
+        """The cut-off of the measure, in documents."""
         return parse_measure(self.measure).cutoff or 1
 
 

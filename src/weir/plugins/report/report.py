@@ -70,6 +70,7 @@ class Report:
         return self.study.notes
 
     def charts(self) -> tuple[Chart, ...]:
+        """Return all charts, in the report's order."""
         return tuple(chart for section in self.sections for chart in section.charts)
 
     to_frame = frames.to_frame

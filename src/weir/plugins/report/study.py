@@ -134,6 +134,7 @@ class Study:
 
     @property
     def baseline(self) -> str:
+        """The system that others are compared with."""
         return self.numbers.baseline
 
     @property

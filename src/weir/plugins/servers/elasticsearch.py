@@ -967,6 +967,7 @@ class ElasticSearcher:
 
     @cached_property
     def query_encoder(self) -> LoadedEncoder:
+        """The encoder of queries, loaded at the first use."""
         assert self.dense is not None
         return self.dense.encoder.load(settings_of_weir().device)
 

@@ -101,6 +101,7 @@ class TextSearch:
         check_whole("normalization", self.normalization, 0, 63)
 
     def facts(self) -> dict[str, object]:
+        """Return all settings that decide the rankings."""
         return {"kind": "full text"} | {f.name: getattr(self, f.name) for f in fields(self)}
 
 
@@ -133,6 +134,7 @@ class UserTable:
             )
 
     def facts(self) -> dict[str, object]:
+        """Return the names of the table and its columns."""
         columns = {"text": list(self.text), "tsvector": self.tsvector, "vector": self.vector}
         return {"name": self.name, "id": self.id} | {k: v for k, v in columns.items() if v}
 
@@ -702,6 +704,7 @@ class PostgresSearcher:
 
     @cached_property
     def query_encoder(self) -> LoadedEncoder:
+        """The encoder of queries, loaded at the first use."""
         assert self.dense is not None
         return self.dense.encoder.load(settings().device)
 
@@ -786,6 +789,7 @@ class PostgresCollection:
 
     @property
     def search_settings(self) -> TextSearch | VectorSearch:
+        """The settings of the search by vectors or by text."""
         return self.settings.text if self.dense is None else self.settings.vector
 
     def title(self) -> tuple[str, str]:

@@ -278,6 +278,7 @@ class ServiceReranker:
         return ServiceScorer(self, client, self.probe(client), corpus)
 
     def client(self) -> RerankClient:
+        """Return a new client of the service."""
         provider, (_, _, model) = self.provider, self.model.partition(":")
         key = Key.of(self.key or (provider.key if self.address == provider.base else ""))
         metered = MeteredClient(key, Limits.of(settings()), Clock(), paid())

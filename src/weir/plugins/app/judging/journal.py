@@ -394,6 +394,7 @@ class Journal:
             self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
 
     def events(self) -> list[Event]:
+        """Return all events in order."""
         with self.reading() as standing:
             return list(standing.numbered.values())
 

@@ -315,6 +315,7 @@ class Room:
     # Comparisons.
 
     def comparisons(self) -> list[Comparison]:
+        """Return the pool's comparisons, by number."""
         stored = self.journal.settings().get("comparisons", [])
         return [
             Comparison(**{**one, "documents": tuple(tuple(side) for side in one["documents"])})
