@@ -122,9 +122,7 @@ def as_options(message: str, command: click.Command | None = None) -> str:
 
     def typed(parameter: re.Match[str]) -> str:
         name, value = parameter.groups()
-        if (
-            name == "conventions" and name not in options and value is not None
-        ):  # each is an option of its own
+        if name == "conventions" and name not in options and value:  # each is an option of its own
             name, _, word = value.strip("'\"").partition("=")
             value = repr(word)
         if name not in options:
