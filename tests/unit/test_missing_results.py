@@ -97,6 +97,20 @@ def test_a_record_of_before_asks_for_nothing(tmp_path):
     assert json.loads((tmp_path / "grid.json").read_text())["datasets"] == ["a"]
 
 
+def test_a_chosen_system_is_that_one_by_its_name_or_label(made, tmp_path):
+    """And not every system whose name it begins."""
+    place = thinned(made, tmp_path / "results", [])
+    keep_order(
+        place, labels={"rm3": "feedback"}, asked=[("brook-news:test", "bm25(k1=1.2)"), ("c:test", "rm3")]
+    )
+    assert missing_results(place, [], ["bm25"]) == []
+    for text in ("rm3", "feedback"):
+        [said] = missing_results(place, [], [text])
+        assert said.startswith("1 of 3 results asked for is missing: feedback on c:test; ")
+    [said] = missing_results(place, [], ["bm25(k1"])
+    assert "bm25(k1=1.2) on brook-news:test" in said
+
+
 def test_a_damaged_order_is_named_by_whoever_reads_or_verifies_it(made, tmp_path, capsys):
     place = thinned(made, tmp_path / "results", [])
     damaged = (place / "grid.json").read_text().replace("rm3", "rm4", 1)

@@ -390,14 +390,12 @@ def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[Resu
     names = set(titles)
     chosen: set[str] = set()
     for text in systems:
-        exact = systems_called(text, titles)
-        if len(exact) > 1:
+        called = systems_called(text, titles)
+        if len(called) > 1:
             raise BadValue(
-                f"{text} is the name of {len(exact)} systems: {', '.join(sorted(exact))}; name one"
+                f"{text} is the name of {len(called)} systems: {', '.join(sorted(called))}; name one"
             )
-        if not exact:
-            with suppress(WeirError):  # this machine may not know the system
-                exact = {str(parse_system(one)) for one in single_names(text)} & names
+        exact = called or _equivalent(text, names)
         begun = {cell.system for cell in cells if cell.system.startswith(text)}
         if not exact and len(begun) > 1:
             raise BadValue(
@@ -407,6 +405,12 @@ def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[Resu
             raise UnknownName("system among these results", text, names)
         chosen |= exact or begun
     return [cell for cell in cells if cell.system in chosen or cell.label in chosen]
+
+
+def _equivalent(text: str, names: Collection[str]) -> set[str]:
+    with suppress(WeirError):  # this machine may not know the system
+        return {str(parse_system(one)) for one in single_names(text)}.intersection(names)
+    return set()
 
 
 def chosen_cells(
@@ -622,7 +626,7 @@ def finished_and_lacking(
     """Return (finished results, sentences on missing results, unreadable records and unscored rankings).
 
     datasets: mention only missing results and rankings on these, by default all.
-    systems: mention only missing results of these, whole names or beginnings, by default all.
+    systems: mention only missing results of these, by default all; see `missing_results`.
 
     Raises FormatError without a result.
     """
@@ -645,10 +649,11 @@ def finished_and_lacking(
 
 
 def missing_results(root: Path, datasets: Sequence[str] = (), systems: Sequence[str] = ()) -> list[str]:
-    """Return a sentence with the count and names of results that runs into a folder began and did not finish,
-    or that were removed since; [] if there are none.
+    """Return one sentence with the count and names of the results that runs were asked for and the folder lacks; [] if
+    it lacks none.
 
-    datasets, systems: only these, by default all; a system by its whole name or a beginning.
+    datasets: only these, by default all.
+    systems: only these, by default all; names, labels, or beginnings of names.
     """
     return _missing(GridOrder.read(root), _by_folder(root)[0], datasets, systems)
 
@@ -658,22 +663,28 @@ def _missing(
 ) -> list[str]:
     there = {(f"{cell.dataset}:{cell.split}", cell.system) for group in groups for cell in group}
     chosen = {member for name in datasets for member in catalogue.members(name)}
+    every = dict.fromkeys(system for names in order.asked.values() for system in names)
+    titles = run_titles(list(every)) | {name: title for name, title in order.labels.items() if name in every}
+    meant = {name for text in systems for name in _meant(text, titles)} if systems else set(every)
     asked = [
         (split, system)
         for split, names in order.asked.items()
         for system in names
-        if not datasets or chosen & {split, split.rpartition(":")[0]}
-        if not systems or system.startswith(tuple(systems))
+        if system in meant and (not datasets or chosen & {split, split.rpartition(":")[0]})
     ]
     missing = [(split, system) for split, system in asked if (split, system) not in there]
     if not missing:
         return []
-    titles = run_titles(list(dict.fromkeys(system for _, system in missing)))
     named = [f"{titles[system]} on {split}" for split, system in missing]
     shown = ", ".join(named if len(named) <= _NAMED + 1 else named[:_NAMED])
     more = "" if len(named) <= _NAMED + 1 else f" and {len(named) - _NAMED:,} more"
     lack = part_of(len(missing), len(asked), "results asked for", "is missing", "are missing")
     return [f"{lack}: {shown}{more}; the same weir run makes what is missing"]
+
+
+def _meant(text: str, titles: Mapping[str, str]) -> set[str]:
+    begun = {name for name in titles if name.startswith(text)}
+    return systems_called(text, titles) or _equivalent(text, titles) or begun
 
 
 def _by_folder(root: Path) -> tuple[list[list[ResultCell]], list[str]]:
@@ -756,8 +767,8 @@ def _finished(
 
 
 def damaged_records(root: Path) -> list[str]:
-    """Return a sentence on each unreadable record of a results folder, and on a damaged order."""
-    problems = list(filter(None, [order_damage(root)]))
+    """Return a sentence on each unreadable record of a results folder."""
+    problems = []
     for pattern in (f"*/*/{RECORD}", f"*/*/{SCORES}"):
         problems += [text for path in sorted(root.glob(pattern)) for text in _damage(path)]
     return problems
