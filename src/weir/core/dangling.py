@@ -168,7 +168,7 @@ def _words(text: str) -> str:
     return " ".join(_visible(unicodedata.normalize("NFKC", text)).casefold().split()).rstrip(".…")
 
 
-def plain_name(name: str) -> str:
+def _plain_name(name: str) -> str:
     """Return an identifier in Unicode NFC without surrounding blanks and invisible characters."""
     return name.strip() if name.isascii() else _visible(unicodedata.normalize("NFC", name)).strip()
 
@@ -178,10 +178,10 @@ def _visible(name: str) -> str:
 
 
 def written_otherwise(names: Ids, known: Ids) -> list[tuple[str, str]]:
-    """Return (name, known name) for each unknown name that equals a known name after `plain_name`."""
+    """Return (name, known name) for each unknown name that equals a known name after `_plain_name`."""
     strange = names.take(np.flatnonzero(known.codes(names.strings) < 0)).tolist()
-    looks = {plain_name(name): name for name in known.tolist()}
-    return [(name, looks[plain]) for name in strange if (plain := plain_name(name)) in looks]
+    looks = {_plain_name(name): name for name in known.tolist()}
+    return [(name, looks[plain]) for name in strange if (plain := _plain_name(name)) in looks]
 
 
 def composed_otherwise(known: Ids) -> Ids:

@@ -32,8 +32,7 @@ _DEEPER = 20
 """How many times as deep as the rankings are judgments that no pool makes."""
 
 
-def is_grade(name: str) -> bool:
-    """Return True for the text of a grade on a usual scale, -2 to 4."""
+def _is_grade(name: str) -> bool:
     return name in _SCALE
 
 
@@ -50,9 +49,9 @@ def grades_as_documents(docs: Strings, grades: Sequence[str]) -> str:
     """
     if len(docs) < MANY_QUERIES or not like_grades(docs):
         return ""
-    if sum(map(is_grade, grades)) * 2 >= len(grades) or len({*grades}) <= len({*docs.tolist()}):
+    if sum(map(_is_grade, grades)) * 2 >= len(grades) or len({*grades}) <= len({*docs.tolist()}):
         return ""
-    beyond = next(one for one in grades if not is_grade(one))
+    beyond = next(one for one in grades if not _is_grade(one))
     return f"documents that are all grades, such as '{docs[0]}', and grades such as '{beyond}'"
 
 

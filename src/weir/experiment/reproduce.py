@@ -131,7 +131,7 @@ def reproduce(
         )
     checks_found = []
     for cell in cells:
-        again, called = Rescored(cell), names.collections.get(cell.dataset, "")
+        again, called = _Rescored(cell), names.collections.get(cell.dataset, "")
         known, other = reported_of(cell, called), not_as_published(cell, called)
         for row in cell.rows:
             place = str(cell.folder), cell.split
@@ -220,23 +220,20 @@ def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scorin
 
 
 @dataclass(frozen=True)
-class Rescored:
+class _Rescored:
     """A result that can be scored again by other rules."""
 
     cell: ResultCell
 
     def mean_under(self, scoring: Scoring) -> float | None:
-        """Return the mean by other rules; None if the collection is not on this machine."""
+        """None if the collection is not on this machine."""
         if self._read is None:
             return None
         run, qrels, k = self._read
         return defined_mean(rescored(run, qrels, scoring, k), scoring.measure)
 
     def agrees_within(self, claim: PublishedScore, measure: Measure, decimals: int | None) -> bool:
-        """Return True if a published score lies between the means under the worst and the best order of ties.
-
-        decimals: compare to so many; None for the printed ones.
-        """
+        """True if the score lies between the means under the worst and the best order of ties."""
         ends = [self.mean_under(Scoring(measure, ties)) for ties in ("worst", "best")]
         if None in ends or any(math.isnan(end) for end in ends if end is not None):
             return False
@@ -244,7 +241,7 @@ class Rescored:
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return a note on ties that the result's depth cuts; "" if none, unread, or the ties beyond were searched."""
+        """ "" if no ties cross the depth, they are unread, or those beyond were searched."""
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 

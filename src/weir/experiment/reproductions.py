@@ -95,7 +95,7 @@ def _result_page(
         if one.published is not None
     )
     records = [
-        f"made {when(cell.ranked.made)} by {maker(cell.ranked.made)}; rankings {cell.folder.name} of "
+        f"made {when(cell.ranked.made)} by {_maker(cell.ranked.made)}; rankings {cell.folder.name} of "
         f"{cell.collection} {cell.split}, judgments {cell.judgments}"
         for cell in cells
     ]
@@ -140,8 +140,7 @@ def when(made: Mapping[str, object]) -> str:
     return str(made.get("when", "at a time that is not recorded"))[:16].replace("T", " ")
 
 
-def maker(made: Mapping[str, object]) -> str:
-    """Return a record's version of Weir, of Python and packages, and its machine, as one line; missing ones as None."""
+def _maker(made: Mapping[str, object]) -> str:
     packages = made.get("packages")
     versions = (
         [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, dict) else []

@@ -297,7 +297,7 @@ class StageCache:
         self.watch(text, 0, 0)
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        return CachedRankings(self, part, corpus)
+        return _CachedRankings(self, part, corpus)
 
     def run_stage(self, part: Retriever, k: int) -> Stage:
         """Return the declaration of a system's rankings of all queries, self-matches included."""
@@ -597,7 +597,7 @@ _REPLACED = (
 
 
 @dataclass(frozen=True, eq=False)
-class CachedRankings:
+class _CachedRankings:
     """A searcher that reads stored rankings if the queries are all of the collection's, and else searches."""
 
     cache: StageCache

@@ -61,7 +61,7 @@ def _column_files(name: str) -> tuple[str, str]:
     return f"{name}.utf8", f"{name}.offsets"
 
 
-class ColumnHash:
+class _ColumnHash:
     """An incremental SHA-256 of a text column's bytes and offsets, equal for any batches."""
 
     def __init__(self) -> None:
@@ -70,8 +70,7 @@ class ColumnHash:
 
     @staticmethod
     def of(column: StringColumn) -> bytes:
-        """Return the 64-byte hash of a whole column."""
-        whole = ColumnHash()
+        whole = _ColumnHash()
         for start in range(0, len(column), BATCH_STRINGS):
             whole.append(column.slice(start, start + BATCH_STRINGS))
         return whole.digest()
@@ -98,7 +97,7 @@ class ColumnWriter:
         self._paths = tuple(folder / file for file in _column_files(name))
         self._data, self._offsets = (path.open("wb") for path in self._paths)
         self._offsets.write(np.zeros(1, "<i8").tobytes())
-        self.hash = ColumnHash()
+        self.hash = _ColumnHash()
 
     def append(self, texts: Strings) -> None:
         """Write a batch of texts."""
@@ -118,7 +117,7 @@ class ColumnWriter:
 
 
 @dataclass(eq=False)
-class CheckedFile:
+class _CheckedFile:
     """A memory-mapped file whose blocks are verified by checksum before first use (`need`)."""
 
     path: Path
@@ -151,7 +150,6 @@ class CheckedFile:
             raise StoreError(f"{self.path}: damaged again, {damage}; is the disk failing?")
 
     def need_all(self, starts: Int64, stops: Int64) -> None:
-        """Verify the blocks with these ranges of bytes, as `need`."""
         some = stops > starts
         first, last = starts[some] // BLOCK_BYTES, (stops[some] - 1) // BLOCK_BYTES
         for start, stop in {*zip(first.tolist(), last.tolist(), strict=True)}:
@@ -167,11 +165,11 @@ class CheckedFile:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StoredStrings:
+class _StoredStrings:
     """A StringColumn in two memory-mapped files; reading raises StoreError for irreparable damage."""
 
-    data: CheckedFile
-    offsets: CheckedFile
+    data: _CheckedFile
+    offsets: _CheckedFile
 
     def __repr__(self) -> str:
         return f"<StoredStrings: {shown_beginning(self)}>"
@@ -249,7 +247,7 @@ KINDS: tuple[FieldKind, ...] = ("text", "number", "list")
 
 
 @dataclass(frozen=True, eq=False)
-class MetadataColumn:
+class _MetadataColumn:
     """The metadata of documents as JSON, and the folder that stores columns of its fields."""
 
     column: StringColumn | None
@@ -261,14 +259,14 @@ class MetadataColumn:
 
     @property
     def identity(self) -> str:
-        """Return a hash of the metadata; "" if they are in no store."""
-        if not isinstance(self.column, StoredStrings):
+        """ "" for metadata that are in no store."""
+        if not isinstance(self.column, _StoredStrings):
             return ""
         files = (self.column.data.checksum, self.column.offsets.checksum)
         return hashlib.sha256(repr([file.to_json() for file in files]).encode()).hexdigest()[:32]
 
     def document_batches(self) -> Iterator[list[dict[str, tuple[list[Scalar], bool]]]]:
-        """Yield lists of documents, each {field: (values, True if they were a list)}."""
+        """Yield lists of {field: (values, True if they were a list)}."""
         for start in range(0, len(self.column or ()), BATCH_DOCUMENTS):
             assert self.column is not None
             texts = self.column.slice(start, start + BATCH_DOCUMENTS).tolist()
@@ -277,12 +275,12 @@ class MetadataColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class StoredFields:
+class _StoredFields:
     """The metadata fields of a stored corpus, read when needed; raises StoreError if their files cannot be
     written.
     """
 
-    opened: Callable[[], MetadataColumn]
+    opened: Callable[[], _MetadataColumn]
     """Opens the metadata when a field is first asked for."""
     columns: dict[str, FieldColumn] = field(default_factory=dict)
     """Fields read so far."""
@@ -303,7 +301,7 @@ class StoredFields:
                 texts,
                 np.concatenate(numbers) if kind == "number" else None,
                 kind == "list",
-                _field_digest(kind, ColumnHash.of(texts)),
+                _field_digest(kind, _ColumnHash.of(texts)),
             )
         else:
             key = hashlib.blake2b(name.encode("utf-8"), digest_size=8).hexdigest()
@@ -315,7 +313,7 @@ class StoredFields:
         return column
 
     @cached_property
-    def _metadata(self) -> MetadataColumn:
+    def _metadata(self) -> _MetadataColumn:
         return self.opened()
 
     @cached_property
@@ -442,10 +440,10 @@ def open_store(part: CollectionPart, beside: bool = True, read_only: bool = Fals
     """
     if read_only:
         store = _undamaged_store(part, beside) or _in_memory(part)
-        column = MetadataColumn(store.metadata, None, str(part))
-        return replace(store, corpus=replace(store.corpus, metadata=StoredFields(lambda: column)))
+        column = _MetadataColumn(store.metadata, None, str(part))
+        return replace(store, corpus=replace(store.corpus, metadata=_StoredFields(lambda: column)))
     store = _open(part, beside)
-    fields = StoredFields(partial(_metadata, part, beside))
+    fields = _StoredFields(partial(_metadata, part, beside))
     return replace(store, corpus=replace(store.corpus, metadata=fields))
 
 
@@ -453,7 +451,7 @@ def source_fingerprint(part: CollectionPart) -> str:
     """Return the fingerprint of the documents in a file, computed from the file, not its store; raises
     FormatError for a file that is no collection.
     """
-    hashes = {name: ColumnHash() for name in _DOCUMENT_COLUMNS}
+    hashes = {name: _ColumnHash() for name in _DOCUMENT_COLUMNS}
     for batch in read_documents(part):
         for name, column in zip(_DOCUMENT_COLUMNS, (batch.ids, batch.titles, batch.texts), strict=True):
             hashes[name].append(column)
@@ -480,19 +478,19 @@ def _in_memory(part: CollectionPart) -> CorpusStore:
     metadata = Strings.concatenated([b.metadata or none for b, none in zip(batches, empty, strict=True)])
     title = titles if len(titles.data) else None
     columns = {"_id": ids, "text": texts} | ({} if title is None else {"title": title})
-    digests = {name: ColumnHash.of(column) for name, column in columns.items()}
+    digests = {name: _ColumnHash.of(column) for name, column in columns.items()}
     corpus = Corpus(Ids.of(ids), texts, title, _fingerprint(len(ids), digests))
     nulls = sum(batch.null_texts for batch in batches)
     return CorpusStore(part.path, corpus, metadata if len(metadata.data) else None, True, nulls)
 
 
-def _metadata(part: CollectionPart, beside: bool) -> MetadataColumn:
+def _metadata(part: CollectionPart, beside: bool) -> _MetadataColumn:
     store = _open(part, beside, all_keys=True)
     name = store.path.name.removesuffix(".weir") + ".fields.weir"
     place = store.path.with_name(name)
     if not (place.is_dir() or writable(place.parent)):
         place = store_paths(part, beside=False)[0].with_name(name)
-    return MetadataColumn(store.metadata, place, str(place))
+    return _MetadataColumn(store.metadata, place, str(place))
 
 
 def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusStore:
@@ -559,7 +557,7 @@ def fingerprint_of(store: Path) -> str:
     corpus = opened.corpus
     columns = (("_id", corpus.ids.column), ("title", corpus.title), ("text", corpus.text))
     whole = {name: column.slice(0, len(corpus)) for name, column in columns if column is not None}
-    return _fingerprint(len(corpus), {name: ColumnHash.of(column) for name, column in whole.items()})
+    return _fingerprint(len(corpus), {name: _ColumnHash.of(column) for name, column in whole.items()})
 
 
 def _fingerprint(documents: int, digests: dict[str, bytes]) -> str:
@@ -652,8 +650,8 @@ def _opened_store(place: Path, part: CollectionPart | None, read_only: bool = Fa
         for name in about["columns"]:
             for file in _column_files(name):
                 files[file].verify(place / file, 0, 0)  # its length
-            pair = (CheckedFile(place / file, files[file], mend) for file in _column_files(name))
-            columns[name] = StoredStrings(*pair)
+            pair = (_CheckedFile(place / file, files[file], mend) for file in _column_files(name))
+            columns[name] = _StoredStrings(*pair)
         if any(len(column) != rows for column in columns.values()):
             raise StoreError(f"{place}: columns of other lengths than {RECORD} says")
         ids = Ids(columns["_id"], partial(_index, place, rows, files, mend))

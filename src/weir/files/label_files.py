@@ -48,7 +48,7 @@ _MOST_VALUES = 100  # different values of a column of labels
 
 
 @dataclass(frozen=True, eq=False)
-class LabelTable:
+class _LabelTable:
     """A table of labels, read from a file: cells, and which columns hold query, document and origin."""
 
     path: Path
@@ -140,9 +140,6 @@ class LabelTable:
         return replace(qrels, origin=origins)
 
     def by_origin(self) -> dict[str, Qrels]:
-        """Return {origin: labels}; {} without such a column. Raises FormatError for an unreadable cell, and two
-        labels of a pair by one origin.
-        """
         if self.origin is None:
             return {}
         parts: dict[str, list[int]] = {}
@@ -162,7 +159,6 @@ class LabelTable:
         return value if abs(value) <= LARGEST else None  # also of NaN
 
     def say_unread(self, raters: Sequence[str]) -> None:
-        """Warn (LossWarning) of columns other than these raters', query, document and origin."""
         read = {*raters, *(self.names[at] for at in (self.query, self.doc, self.origin) if at is not None)}
         say_left_out(self.path, [name for name in self.names if name not in read], is_sheet(self.names))
 
@@ -182,7 +178,7 @@ def _say_left_out(path: Path, columns: Sequence[str]) -> None:
 
 def _read_label_table(
     path: Path, words: Mapping[str, float] = BINARY_WORDS, rater: str | None = None
-) -> LabelTable | None:
+) -> _LabelTable | None:
     head = read_bytes(path, _HEAD_BYTES)
     if is_json := head.lstrip().startswith((b"{", b"[")):
         objects = list(json_rows(path) if head.lstrip().startswith(b"{") else _listed_objects(path))
@@ -217,7 +213,7 @@ def _read_label_table(
     for at, part in part_columns(names, "qrels"):
         parts = [(f", line {line}", str(row[pair[0]]), str(row[at] or ""), "") for line, row in numbered]
         refuse_several_systems(path, partial(iter, parts), REMEDIES[part], names[at])
-    return LabelTable(path, names, *pair, origin, rows, lines, folded)
+    return _LabelTable(path, names, *pair, origin, rows, lines, folded)
 
 
 def _label_columns(names: Sequence[str], apart: set[int], rater: str | None) -> list[int]:
@@ -398,6 +394,6 @@ def _located(path: Path) -> tuple[Path, str | None]:
     return path / LABELS, None
 
 
-def _table(file: Path, words: Mapping[str, float], rater: str | None = None) -> LabelTable | None:
+def _table(file: Path, words: Mapping[str, float], rater: str | None = None) -> _LabelTable | None:
     form = format_of(file, "qrels")
     return None if form.name in ("parquet", "arrow", "pickle") else _read_label_table(file, words, rater)

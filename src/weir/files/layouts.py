@@ -300,9 +300,6 @@ _STEMS = {
 
 
 def _kind_of(part: CollectionPart) -> str:
-    """Return the content that a file's name suggests: "documents", "queries", "qrels", "qrels/SPLIT" for the
-    file SPLIT in a folder qrels, "" for none.
-    """
     path = PurePosixPath(part.member or part.path.as_posix())
     name = PurePosixPath(re.sub(r"\.(gz|zst)$", "", path.name.lower()))
     # A store that was made of documents ends in .weir.

@@ -25,61 +25,61 @@ _CODE_POINT_BYTES = 4
 _STATE = 8  # version, byte order, three parts of compound types, size, alignment, flags
 
 
-class OddNumpyError(Exception):
+class _OddNumpyError(Exception):
     """Raised for a NumPy type or value in a pickle that is no plain number or text."""
 
 
 @dataclass(frozen=True)
-class NumpyName:
+class _NumpyName:
     """A NumPy function that a pickle may call: "dtype" or "scalar"."""
 
     name: str
 
 
 NUMPY_NAMES = {
-    ("numpy", "dtype"): NumpyName("dtype"),
-    ("numpy.core.multiarray", "scalar"): NumpyName("scalar"),
-    ("numpy._core.multiarray", "scalar"): NumpyName("scalar"),  # since NumPy 2
+    ("numpy", "dtype"): _NumpyName("dtype"),
+    ("numpy.core.multiarray", "scalar"): _NumpyName("scalar"),
+    ("numpy._core.multiarray", "scalar"): _NumpyName("scalar"),  # since NumPy 2
 }
 
 
 @dataclass(eq=False)
-class NumpyType:
+class _NumpyType:
     """The type of a NumPy scalar, such as f8 or U7, and its byte order."""
 
     code: str
     order: str = "<"
 
 
-def _result_of_call(callee: NumpyName, arguments: tuple[object, ...]) -> object:
+def _result_of_call(callee: _NumpyName, arguments: tuple[object, ...]) -> object:
     if callee.name == "dtype":
         code = arguments[0] if arguments else None
         ours = isinstance(code, str) and (code in _FORMATS or re.fullmatch(r"U[1-9][0-9]{0,3}", code))
         if not ours or len(arguments) not in (1, 3):
-            raise OddNumpyError(f"the NumPy type '{str(code)[:40]}'")
-        return NumpyType(str(code))
+            raise _OddNumpyError(f"the NumPy type '{str(code)[:40]}'")
+        return _NumpyType(str(code))
     kind, data = arguments if len(arguments) == 2 else (None, None)
-    if not isinstance(kind, NumpyType) or not isinstance(data, bytes):
-        raise OddNumpyError("a NumPy scalar without a type and bytes")
+    if not isinstance(kind, _NumpyType) or not isinstance(data, bytes):
+        raise _OddNumpyError("a NumPy scalar without a type and bytes")
     if kind.code in _FORMATS:
         form = kind.order + _FORMATS[kind.code]
         if struct.calcsize(form) != len(data):
-            raise OddNumpyError(f"a NumPy scalar of type {kind.code} in {len(data)} bytes")
+            raise _OddNumpyError(f"a NumPy scalar of type {kind.code} in {len(data)} bytes")
         return struct.unpack(form, data)[0]
     length = int(kind.code[1:])
     if length > _LONGEST or len(data) != _CODE_POINT_BYTES * length:
-        raise OddNumpyError(f"a NumPy text of type {kind.code} in {len(data)} bytes")
+        raise _OddNumpyError(f"a NumPy text of type {kind.code} in {len(data)} bytes")
     try:
         return data.decode("utf-32-le" if kind.order == "<" else "utf-32-be").rstrip("\0")
     except UnicodeDecodeError:
-        raise OddNumpyError(f"a NumPy text of type {kind.code} that is not valid Unicode") from None
+        raise _OddNumpyError(f"a NumPy text of type {kind.code} that is not valid Unicode") from None
 
 
-def _put_in_order(kind: NumpyType, state: object) -> None:
+def _put_in_order(kind: _NumpyType, state: object) -> None:
     if not isinstance(state, tuple) or len(state) != _STATE or state[2:5] != (None, None, None):
-        raise OddNumpyError("the state of a NumPy type of several parts")
+        raise _OddNumpyError("the state of a NumPy type of several parts")
     if state[1] not in ("<", ">", "|"):
-        raise OddNumpyError(f"the byte order '{str(state[1])[:10]}' of a NumPy type")
+        raise _OddNumpyError(f"the byte order '{str(state[1])[:10]}' of a NumPy type")
     kind.order = ">" if state[1] == ">" else "<"
 
 
@@ -186,12 +186,12 @@ class _Machine:
             self.stack.append(NUMPY_NAMES[module, attribute])
         elif name == "REDUCE":
             callee, arguments = self.popped(2)
-            if not isinstance(callee, NumpyName) or not isinstance(arguments, tuple):
+            if not isinstance(callee, _NumpyName) or not isinstance(arguments, tuple):
                 raise _OddPickleError(f"a call of a {type(callee).__name__}")
             self.stack.append(_result_of_call(callee, arguments))
         elif name == "BUILD":
             state, target = self.pop(), self.last()
-            if not isinstance(target, NumpyType):
+            if not isinstance(target, _NumpyType):
                 raise _OddPickleError(f"the state of a {type(target).__name__}")
             _put_in_order(target, state)
         elif name not in ("FRAME", "STOP") and (name != "PROTO" or argument not in range(_LAST_PROTOCOL + 1)):
@@ -246,7 +246,7 @@ def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
             raise _OddPickleError("a pickle with values left over")
         _unfolded({}, value, 0)
         return _plain(value)
-    except (_OddPickleError, OddNumpyError) as odd:
+    except (_OddPickleError, _OddNumpyError) as odd:
         raise FormatError(path, str(odd), _EXPECTED) from None
     except (
         ValueError,
@@ -309,7 +309,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  a pickle holds anything
         return texts
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
-    if isinstance(value, (NumpyName, NumpyType)):
+    if isinstance(value, (_NumpyName, _NumpyType)):
         raise _OddPickleError("a NumPy name instead of a value")
     return value
 

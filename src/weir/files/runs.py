@@ -81,7 +81,7 @@ class _InterleavedError(Exception):
 
 
 @dataclass(eq=False)
-class IdentifierNumbers:
+class _IdentifierNumbers:
     """Numbers assigned to queries and documents while a run file is read, with counts for later checks."""
 
     queries: Ids | None
@@ -100,8 +100,7 @@ class IdentifierNumbers:
     """Documents and queries that are judged ones but for the composition of letters."""
 
     def query_codes(self, segments: Strings) -> Int64:
-        """Return the number of each segment's query, int64: its position in `queries`, larger for others.
-
+        """Positions in `queries`, larger for others.
         segments: query of each range of rows.
         """
         which, strings = distinct_strings(segments)
@@ -121,13 +120,12 @@ class IdentifierNumbers:
         return codes[which]
 
     def query(self, code: int) -> str:
-        """Return a query's identifier by its number."""
         if self.queries is not None and code < len(self.queries):
             return self.queries[code]
         return list(self.others)[code - len(self.queries or ())].decode("utf-8", "replace")
 
     def doc_codes(self, buf: Bytes, rows: ParsedRows) -> Int32:
-        """Return a number for each row's document, int32[rows]; a document in two blocks gets two numbers."""
+        """A document in two blocks gets two numbers."""
         codes, first = distinct(buf, rows.start, rows.length, rows.hashes)
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
@@ -198,12 +196,17 @@ def _read_parts(
     docs: Ids | None = None,
     ties: Ties = "trec",
     engine: EngineName = "auto",
-) -> tuple[list[T], IdentifierNumbers]:
+) -> tuple[list[T], _IdentifierNumbers]:
     parser = choose_engine(engine, source.size)
     how = ReadOptions(parser)
     forms, others = (composed_otherwise(ids) if ids is not None else Ids.of([]) for ids in (docs, queries))
     while True:  # twice or thrice at most: a way of reading that did not do is not tried again
-        numbers, lookup, results, earlier = IdentifierNumbers(queries), Lookup.of(docs), list[T](), set[int]()
+        numbers, lookup, results, earlier = (
+            _IdentifierNumbers(queries),
+            Lookup.of(docs),
+            list[T](),
+            set[int](),
+        )
         try:
             for block in source.blocks(how):
                 query, rows, order = numbers.query_codes(block.queries), block.rows, None

@@ -76,9 +76,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class ProviderAnswer:
-    """Vectors and token count in an embedding API's response."""
-
+class _ProviderAnswer:
     vectors: list[Json]
     """In the order of the texts, not validated yet."""
     tokens: int | None
@@ -109,7 +107,7 @@ class Provider:
     """Further entries of a request."""
     kinds: Mapping[Kind, str]
     """The "input_type" of documents and queries."""
-    read: Callable[[Json], ProviderAnswer]
+    read: Callable[[Json], _ProviderAnswer]
     """Reads an answer; raises UnusableAnswerError."""
 
     def body(self, ask: Ask) -> dict[str, Json]:
@@ -150,7 +148,7 @@ def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
     return table
 
 
-def _listed(answer: Json) -> ProviderAnswer:
+def _listed(answer: Json) -> _ProviderAnswer:
     data = _entry(answer, "data")
     if not isinstance(data, list) or not all(isinstance(d, dict) and "embedding" in d for d in data):
         raise UnusableAnswerError("the answer has no list 'data' of embeddings")
@@ -158,7 +156,7 @@ def _listed(answer: Json) -> ProviderAnswer:
     if not all(type(p) is int for p in places) or sorted(places) != list(range(len(data))):
         raise UnusableAnswerError("the answer's 'index' does not name every text once")
     ordered = sorted(zip(places, data, strict=True), key=lambda pair: pair[0])
-    return ProviderAnswer([d["embedding"] for _, d in ordered], _tokens(answer, "usage", "total_tokens"))
+    return _ProviderAnswer([d["embedding"] for _, d in ordered], _tokens(answer, "usage", "total_tokens"))
 
 
 def _entry(answer: Json, *names: str) -> Json:
@@ -172,11 +170,11 @@ def _tokens(answer: Json, *names: str) -> int | None:
     return int(count) if type(count) is int or (type(count) is float and math.isfinite(count)) else None
 
 
-def _cohere_read(answer: Json) -> ProviderAnswer:
+def _cohere_read(answer: Json) -> _ProviderAnswer:
     vectors = _entry(answer, "embeddings", "float")
     if not isinstance(vectors, list):
         raise UnusableAnswerError("the answer has no list 'embeddings.float'")
-    return ProviderAnswer(vectors, _tokens(answer, "meta", "billed_units", "input_tokens"))
+    return _ProviderAnswer(vectors, _tokens(answer, "meta", "billed_units", "input_tokens"))
 
 
 # The limits are well below what each provider states (OpenAI 2,048 texts, 300,000 tokens and 8,192 of one text;
@@ -243,7 +241,7 @@ _TEXT_BYTES = 1 << 12  # an answer has at most for each text, beside its numbers
 _REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
 
 
-class TooMuchError(Exception):
+class _TooMuchError(Exception):
     """Raised if a provider refuses texts or takes too long: too many at once, or a text that it cannot
     process."""
 
@@ -267,14 +265,14 @@ class EmbeddingClient:
         """Return one vector per text from one request, float32[n, dimensions]; dimensions None accepts any
         size.
 
-        Raises ServiceError if no vectors come back, TooMuchError for refused texts, or several that take too
+        Raises ServiceError if no vectors come back, _TooMuchError for refused texts, or several that take too
         long.
         """
 
         def too_much(error: AttemptError) -> None:
             slow = error.kind == "timed out" and len(ask.texts) > 1
             if slow or (error.status == _BATCH_STATUS and _BATCH_WORDS in str(error)):
-                raise TooMuchError(f"{self.url}: {error}")
+                raise _TooMuchError(f"{self.url}: {error}")
 
         tokens = math.ceil(sum(map(estimated, ask.texts)) * self.dense)
 
@@ -305,7 +303,7 @@ class EmbeddingClient:
                 return self.metered.answered(connection, request, too_much)
         except AttemptError as error:
             message = f"{self.url}: {error}"
-            raise (TooMuchError if error.status in MAYBE_SMALLER else ServiceError)(message) from None
+            raise (_TooMuchError if error.status in MAYBE_SMALLER else ServiceError)(message) from None
 
 
 # ----------
@@ -587,7 +585,7 @@ class LoadedHosted:
                 continue
             try:
                 vectors = self.client.ask(_ask(self.encoder, batch, kind), self.dimensions)
-            except TooMuchError as error:
+            except _TooMuchError as error:
                 if len(batch) == 1:
                     tokens = f"{estimated(batch[0]):,} tokens (max_length cuts)"
                     message = f"{error}; the text begins {batch[0][:60]!r} and has about {tokens}"
@@ -654,7 +652,7 @@ def _ask(encoder: Hosted, texts: Sequence[str], kind: Kind) -> Ask:
 def _probe_vector(encoder: Hosted, client: EmbeddingClient) -> Float32:
     try:
         vector: Float32 = client.ask(_ask(encoder, [PROBE], "document"), None)[0]
-    except TooMuchError as error:
+    except _TooMuchError as error:
         raise ServiceError(str(error)) from None
     if encoder.dimensions not in (None, len(vector)):
         raise ServiceError(

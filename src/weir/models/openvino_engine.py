@@ -302,32 +302,28 @@ def _sources(node: Any) -> list[Any]:  # noqa: ANN401 - nodes of a graph
 
 
 @dataclass(frozen=True)
-class Operators:
+class _Operators:
     """Builds OpenVINO's graph of operators from NumPy arrays of weights."""
 
     op: Any
 
     def constant(self, array: Array) -> Any:  # noqa: ANN401 - a node of the graph
-        """Return an array as a float32 or int64 node of the graph."""
         return self.op.constant(
             np.ascontiguousarray(array, np.float32 if array.dtype.kind == "f" else np.int64)
         )
 
     def integer_node(self, *numbers: int) -> Any:  # noqa: ANN401 - a node of the graph
-        """Return a graph node that holds these integers."""
         return self.op.constant(np.array(numbers, np.int64))
 
     def float_node(self, value: float) -> Any:  # noqa: ANN401 - a node of the graph
-        """Return a graph node that holds this float."""
         return self.op.constant(np.float32(value))
 
     def linear(self, x: Any, matrix: Array, bias: Array | None = None) -> Any:  # noqa: ANN401 - nodes of the graph
-        """Return a graph node of x times a matrix [m, d], plus a bias [m]."""
+        """x times a matrix [m, d], plus a bias [m]."""
         product = self.op.matmul(x, self.constant(matrix), False, True)
         return product if bias is None else self.op.add(product, self.constant(bias))
 
     def norm(self, x: Any, weight: Array, bias: Array, eps: float) -> Any:  # noqa: ANN401 - nodes of the graph
-        """Return a graph node: x, layer-normalised over its last axis, times `weight`, plus `bias`."""
         y = self.op.mvn(x, self.integer_node(-1), True, eps, "inside_sqrt")
         return self.op.add(self.op.multiply(y, self.constant(weight)), self.constant(bias))
 
@@ -339,7 +335,7 @@ TERM_BLOCK = 1024
 def _with_head(body: Any, head: AnyHead, states: bool = False) -> Any:  # noqa: ANN401 - an openvino.Model
     library = require("openvino", extra="neural")
     op = require("openvino.opset13", extra="neural")
-    ops = Operators(op)
+    ops = _Operators(op)
     x = body.get_results()[0].input_value(0)
     mask = next(node for node in body.get_parameters() if "attention_mask" in node.output(0).get_names())
     seen = op.unsqueeze(op.convert(mask, np.float32), ops.integer_node(2))  # [n, longest, 1]
@@ -354,7 +350,7 @@ def _with_head(body: Any, head: AnyHead, states: bool = False) -> Any:  # noqa: 
     return library.Model([x], body.get_parameters())
 
 
-def _term_weights(ops: Operators, x: Any, seen: Any, head: TermHead) -> Any:  # noqa: ANN401 - nodes of the graph
+def _term_weights(ops: _Operators, x: Any, seen: Any, head: TermHead) -> Any:  # noqa: ANN401 - nodes of the graph
     op, by_max = ops.op, head.pooling == "max"
     if by_max:  # padding becomes the first token once more: a mask of the logits would cost a pass over them
         first = op.gather(x, ops.integer_node(0), ops.integer_node(1))
@@ -372,14 +368,14 @@ def _term_weights(ops: Operators, x: Any, seen: Any, head: TermHead) -> Any:  # 
     return y
 
 
-def _transformed(ops: Operators, x: Any, step: Transform | None) -> Any:  # noqa: ANN401 - nodes of the graph
+def _transformed(ops: _Operators, x: Any, step: Transform | None) -> Any:  # noqa: ANN401 - nodes of the graph
     if step is None:
         return x
     y = ops.op.gelu(ops.linear(x, step.weight, step.bias), "tanh" if step.approximate == "tanh" else "erf")
     return ops.norm(y, step.norm, step.norm_bias, step.eps)
 
 
-def _pooled_logits(ops: Operators, x: Any, seen: Any, head: TermHead | OwnHead) -> Any:  # noqa: ANN401 - nodes of the graph
+def _pooled_logits(ops: _Operators, x: Any, seen: Any, head: TermHead | OwnHead) -> Any:  # noqa: ANN401 - nodes of the graph
     op = ops.op
     x = op.multiply(op.relu(x), seen)
     if head.pooling == "max":
@@ -389,7 +385,7 @@ def _pooled_logits(ops: Operators, x: Any, seen: Any, head: TermHead | OwnHead) 
     return op.reduce_sum(x, ops.integer_node(1))
 
 
-def _pooled(ops: Operators, x: Any, seen: Any, pooling: str) -> Any:  # noqa: ANN401 - nodes of the graph
+def _pooled(ops: _Operators, x: Any, seen: Any, pooling: str) -> Any:  # noqa: ANN401 - nodes of the graph
     op = ops.op
     count = op.reduce_sum(seen, ops.integer_node(1))  # [n, 1]
     one, zero = ops.float_node(1), ops.float_node(0)
@@ -409,7 +405,7 @@ def _pooled(ops: Operators, x: Any, seen: Any, pooling: str) -> Any:  # noqa: AN
 def _encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an openvino.Model
     library = require("openvino", extra="neural")
     op = require("openvino.opset13", extra="neural")
-    ops, embedding, heads = Operators(op), weights.embedding, weights.heads
+    ops, embedding, heads = _Operators(op), weights.embedding, weights.heads
 
     def table(name: str) -> Any:  # noqa: ANN401 - a node of the graph
         parameter = op.parameter([-1, -1], np.int64)

@@ -29,7 +29,7 @@ RANKS_READ = 10
 
 
 @dataclass(frozen=True)
-class BircoMeasure:
+class _BircoMeasure:
     """A measure as BIRCO's program computes it, and as its name promises."""
 
     line: str
@@ -42,8 +42,8 @@ class BircoMeasure:
     """True if its mean skips queries without a document of grade 1 or more."""
 
 
-BIRCO_MEASURES: dict[str, BircoMeasure] = {
-    name: BircoMeasure(line, parse_measure(own), parse_measure(plain), leaves_out)
+BIRCO_MEASURES: dict[str, _BircoMeasure] = {
+    name: _BircoMeasure(line, parse_measure(own), parse_measure(plain), leaves_out)
     for name, line, own, plain, leaves_out in (
         ("R@5", "R@5", "R@5", "R@5", True),
         ("R@10", "R@100", "R@10", "R@10", True),

@@ -31,7 +31,7 @@ ANSWERS = 12
 
 
 @dataclass(frozen=True)
-class Part:
+class _Part:
     """A part of a document's score: a query term's summand, or the score by a system of a fusion or re-ranking."""
 
     name: str
@@ -43,7 +43,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class ModelAnswer:
+class _ModelAnswer:
     """A language model's answer to a prompt that shows the document."""
 
     text: str
@@ -64,8 +64,8 @@ class Place:
     score: float | None
     kind: str
     """"terms", "cosine" or another similarity of vectors, "parts", or "" if unknown."""
-    parts: tuple[Part, ...]
-    answers: tuple[ModelAnswer, ...] = ()
+    parts: tuple[_Part, ...]
+    answers: tuple[_ModelAnswer, ...] = ()
     """A language model's answers about the document."""
     answered: int = 0
     reason: str = ""
@@ -165,14 +165,14 @@ def _found(
     return next(((rank, score) for rank, (one, score) in enumerate(ranking, 1) if one == name), (None, None))
 
 
-def _parts(results: Results, cell: ResultCell, query: str, name: str) -> Iterator[Part]:
+def _parts(results: Results, cell: ResultCell, query: str, name: str) -> Iterator[_Part]:
     for kind, folder in cell.ranked.inputs:
         inner = Path(os.path.normpath(cell.folder.parent / folder))
         record = record_of(inner) if kind == "run" else None
         if record is not None:
             rank, score = _found(results, cell, inner, query, name)
             label = results.numbers.label(record.name)
-            yield Part(label, "", float("nan") if score is None else score, rank)
+            yield _Part(label, "", float("nan") if score is None else score, rank)
 
 
 def _similarity(cell: ResultCell) -> str:
@@ -188,7 +188,7 @@ def _declared(cell: ResultCell) -> Mapping[str, object]:
 
 def _terms(
     results: Results, cell: ResultCell, dataset: Dataset | None, text: str, name: str
-) -> Sequence[Part]:
+) -> Sequence[_Part]:
     lexical = {"analyzer", "analysis", "first"} & _declared(cell).keys()
     if dataset is None or not text or not lexical:
         return ()
@@ -199,12 +199,12 @@ def _terms(
     asked = Queries.of({"q": text})
     candidate = Run(asked.ids, dataset.corpus.ids, np.array([0, 1]), np.array([code], np.int32), np.zeros(1))
     terms = [
-        Part(one.term, one.field, float(one.scores[0])) for one in searcher.term_scores(asked, candidate)
+        _Part(one.term, one.field, float(one.scores[0])) for one in searcher.term_scores(asked, candidate)
     ]
     return sorted(terms, key=lambda part: -part.score)
 
 
-def _said(results: Results, cell: ResultCell, query: str, name: str) -> tuple[list[ModelAnswer], str]:
+def _said(results: Results, cell: ResultCell, query: str, name: str) -> tuple[list[_ModelAnswer], str]:
     if "llm(" not in cell.system:
         return [], ""
     folder = cell.folder.parent.parent
@@ -217,7 +217,7 @@ def _said(results: Results, cell: ResultCell, query: str, name: str) -> tuple[li
         return [], str(error)
     about = [one for trace in traces for one in trace.exchanges if name in one.documents]
     answers = [
-        ModelAnswer(
+        _ModelAnswer(
             one.answer[:ANSWER_CHARACTERS],
             one.value or one.verdict,
             one.documents,

@@ -175,7 +175,7 @@ class Results:
         if dataset is None:
             raise StoreError(f"the documents of {cell.dataset} are not here as they were measured")
         system = adapted_to(parse_system(cell.system), dataset.name, dataset.instruction)
-        searcher = BuiltIndexes(cell.folder.parent, self.kept).index(system, dataset.corpus)
+        searcher = _BuiltIndexes(cell.folder.parent, self.kept).index(system, dataset.corpus)
         if searcher.costs().repeatable:  # what is loaded once is loaded now
             rankings(searcher, dataset.queries.take(np.arange(1)), 1, system, context=Context(reuse=False))
         return searcher
@@ -203,7 +203,7 @@ def _compared(cells: Sequence[ResultCell], measure: str) -> Comparison | None:
 
 
 @dataclass(frozen=True, eq=False)
-class BuiltIndexes:
+class _BuiltIndexes:
     """A shelf that opens the stored indexes of a collection's results and builds none."""
 
     root: Path
@@ -211,7 +211,6 @@ class BuiltIndexes:
     kept: Kept
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Open the stored index of a system; raises StoreError without one."""
         if isinstance(part, Composite):
             return indexed(part, corpus, Context(shelf=self))
         stage = index_stage(part, corpus)
@@ -221,7 +220,6 @@ class BuiltIndexes:
         return self.kept.value_of(("index", found[0]), lambda: part.open(corpus, Context(found[0])))
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Open the stored index of a system, since new queries have no stored rankings."""
         return self.index(part, corpus, context)
 
 

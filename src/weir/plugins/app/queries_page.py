@@ -435,12 +435,8 @@ def _sort_key(compared: Compared, looked: Looked | None, sort: str) -> Float64:
 BAR_PX = 104
 
 
-def bar(difference: float, largest: float, outcome: str) -> Markup:
-    """Return an SVG bar to the right of a centre line for a positive difference, else to the left.
-
-    largest: difference that fills half of the width.
-    outcome: decides the colour: "won", "lost" or another.
-    """
+def _bar(difference: float, largest: float, outcome: str) -> Markup:
+    """An SVG bar to the right of a centre line for a positive difference; `largest` fills half of the width."""
     middle = BAR_PX / 2
     length = abs(difference) / (largest or 1) * (middle - 2)
     ink = {"won": "better", "lost": "worse"}.get(outcome, "soft")
@@ -456,5 +452,5 @@ def shown(value: Queries) -> list[tuple[str, str]]:
     return [(one.name, f"{one.title} ({one.count:,})") for one in (*value.filters, *value.slices)]
 
 
-WORDS_OF_TEMPLATES = {"bar": bar, "shown": shown, "sorts": list(SORTS.items())}
+WORDS_OF_TEMPLATES = {"bar": _bar, "shown": shown, "sorts": list(SORTS.items())}
 PAGES: Sequence[Page] = [Page("/c/{collection}", "queries.html", queries)]

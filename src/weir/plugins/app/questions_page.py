@@ -27,16 +27,14 @@ MOST_QUERIES = 24
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question in the list of all questions."""
-
+class _Asked:
     name: str
     title: str
     about: str
 
 
 @dataclass(frozen=True)
-class Found:
+class _Found:
     """The answer to a question about results: result objects of one kind, with notes."""
 
     file: str
@@ -46,9 +44,8 @@ class Found:
     notes: tuple[Note, ...]
 
     @staticmethod
-    def of(results: ResultSet[object], file: str = "") -> Found:
-        """Return results as an answer; `file` is where a command wrote them, "" for the page's own."""
-        return Found(file, results.kind.name, results.items, results.notes())
+    def of(results: ResultSet[object], file: str = "") -> _Found:
+        return _Found(file, results.kind.name, results.items, results.notes())
 
     @property
     def tables(self) -> Markup:
@@ -56,7 +53,6 @@ class Found:
 
     @property
     def queries(self) -> list[str]:
-        """Return the first 24 different queries of the answer."""
         return list(islice(dict.fromkeys(_queries_in(self.results)), MOST_QUERIES))
 
 
@@ -76,8 +72,8 @@ class Answered:
     """The page of questions: a question with its answers, or the list."""
 
     collection: str
-    questions: tuple[Asked, ...]
-    question: Asked | None
+    questions: tuple[_Asked, ...]
+    question: _Asked | None
     """None for the list."""
     measure: str
     measures: tuple[str, ...]
@@ -89,7 +85,7 @@ class Answered:
     """The parameter of the question's number: `change`, `max_drop`, or "" for none."""
     number: float
     """Its value; 0 without one."""
-    found: tuple[Found, ...]
+    found: tuple[_Found, ...]
     looking: bool
     """True while the answer is computed."""
     lacking: str
@@ -137,13 +133,13 @@ def questions(visit: Visit) -> Answered:
         asked: dict[str, Any] = {amount: _number(text, amount)}
         held = replace(held, **asked)
     number = getattr(held, amount) if amount else 0.0
-    found, looking, lacking = list[Found](), False, ""
+    found, looking, lacking = list[_Found](), False, ""
     if question is not None:
         key = name, measure, number, tuple(map(scored_by, compared if of_two else cells))
         answer = results.kept.soon(("question", key), lambda: _answer(question, held))
         looking, lacking = answer is None, answer if isinstance(answer, str) else ""
-        found += [answer] if isinstance(answer, Found) else []
-        found += [Found.of(one, file) for file, one in stored_answers(held.root, question, collection)]
+        found += [answer] if isinstance(answer, _Found) else []
+        found += [_Found.of(one, file) for file, one in stored_answers(held.root, question, collection)]
     named_queries = list(dict.fromkeys(query for one in found for query in one.queries))
     texts = query_texts(dataset, Ids.of(named_queries))
     given = {
@@ -169,13 +165,13 @@ def questions(visit: Visit) -> Answered:
     )
 
 
-def _asked(question: Question) -> Asked:
-    return Asked(question.name, question.title, question.about)
+def _asked(question: Question) -> _Asked:
+    return _Asked(question.name, question.title, question.about)
 
 
-def _answer(question: Question, held: Held) -> Found | str:
+def _answer(question: Question, held: Held) -> _Found | str:
     try:
-        return Found.of(question.ask(held))
+        return _Found.of(question.ask(held))
     except WeirError as error:
         return str(error)
 

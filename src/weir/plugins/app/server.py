@@ -139,14 +139,14 @@ def csrf_of(token: str) -> str:
 UNQUOTED = "~:@,;=!$&'()*+"
 
 
-def segment(name: str) -> str:
+def _segment(name: str) -> str:
     """Encode any text as one URL segment, never `..` or ending in `.json`; `named` decodes it."""
     kept = re.sub(r"[~/\\]|^\.|\.(?=json$)", lambda found: f"~{ord(found[0]):02X}", name)
     return quote(kept or "~", safe=UNQUOTED)
 
 
 def named(part: str) -> str:
-    """Decode a URL segment that `segment` encoded."""
+    """Decode a URL segment that `_segment` encoded."""
     return "" if part == "~" else re.sub(r"~([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), part)
 
 
@@ -158,7 +158,7 @@ def address(*names: str, **asked: object) -> str:
         for one in (value if isinstance(value, (list, tuple)) else (value,))
         if one is not None and one is not False and one != ""
     ]
-    return "/" + "/".join(map(segment, names)) + (f"?{encoded(parameters)}" if parameters else "")
+    return "/" + "/".join(map(_segment, names)) + (f"?{encoded(parameters)}" if parameters else "")
 
 
 def encoded(parameters: Sequence[tuple[str, str]]) -> str:
@@ -212,7 +212,7 @@ def application(
         return _refusal(looks, request, 500, "This is a bug of Weir; the terminal says more.")
 
     handlers: dict[Any, Any] = {404: lost, 405: unable, 500: broken}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), access, looks)
+    return _Guard(Starlette(routes=routes, exception_handlers=handlers), access, looks)
 
 
 def _endpoint(
@@ -374,7 +374,7 @@ def _static(kind: str, content: bytes) -> Callable[[Request], Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Guard:
+class _Guard:
     """Middleware that refuses requests by host, token (cookie or URL) and origin, and adds security headers.
 
     /static/ needs no token.

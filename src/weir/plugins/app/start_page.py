@@ -37,9 +37,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class CollectionMeans:
-    """The means of all systems on a collection."""
-
+class _CollectionMeans:
     name: str
     queries: int
     judged_at_10: float | None
@@ -67,7 +65,7 @@ class Start:
     measures: tuple[str, ...]
     systems: tuple[System, ...]
     baseline: System
-    collections: tuple[CollectionMeans, ...]
+    collections: tuple[_CollectionMeans, ...]
     by_system: bool
     """True if systems are too many for columns."""
     comparing: int
@@ -83,7 +81,7 @@ def start(visit: Visit) -> Start:
     measure = measure_of(visit, results.measures)
     numbers = results.numbers
     systems = tuple(System.of(numbers, name) for name in numbers.names)
-    rows, comparing = list[CollectionMeans](), 0
+    rows, comparing = list[_CollectionMeans](), 0
     for name, cells in results.collections.items():
         compared = results.comparison(name, measure) if measure and direction(measure) else (None,)
         comparing += compared is None
@@ -105,7 +103,7 @@ def start(visit: Visit) -> Start:
 
 def _means(
     results: Results, name: str, cells: tuple[ResultCell, ...], measure: str, comparison: Comparison | None
-) -> CollectionMeans:
+) -> _CollectionMeans:
     row_of = {cell.label: row for cell in cells for row in cell.rows if row.measure == measure}
     values = [row.mean for row in row_of.values()]
     best = best_of(measure, values) if values and direction(measure) else None
@@ -119,7 +117,7 @@ def _means(
         return Mean(row.mean, row.low, row.high, first, letters, verdict, pair.difference if pair else None)
 
     shares = [cell.rows[-1].judged_at_10 for cell in cells if cell.rows]
-    return CollectionMeans(
+    return _CollectionMeans(
         name,
         max(cell.queries or int(cell.ranked.facts.get("queries", 0)) for cell in cells),
         min((share for share in shares if share is not None), default=None),

@@ -38,11 +38,11 @@ def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retrieve
     """
     if isinstance(system, Pipeline):
         return candidate_ranking(system.reranker, candidates)
-    return Pipeline(GivenCandidates(candidates), system if isinstance(system, Reranker) else Score(system))
+    return Pipeline(_GivenCandidates(candidates), system if isinstance(system, Reranker) else Score(system))
 
 
 @dataclass(frozen=True, eq=False)
-class GivenCandidates:
+class _GivenCandidates:
     """A first stage that returns the rankings of a run in place of a search; none for a query not in it."""
 
     candidates: Run

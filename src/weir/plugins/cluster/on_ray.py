@@ -144,7 +144,7 @@ Stage: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class EncodingShare:
+class _EncodingShare:
     """A share of the documents to encode before a cell can be made: number `number`, from 0, of `of`."""
 
     cell: int
@@ -153,7 +153,7 @@ class EncodingShare:
     of: int
 
 
-Job: TypeAlias = int | EncodingShare
+Job: TypeAlias = int | _EncodingShare
 """A unit of work: the number of a cell, or a share."""
 
 
@@ -164,7 +164,7 @@ def _title(cells: Sequence[Cell], job: Job) -> str:
     return f"share {job.number + 1} of {job.of} of the documents of {system} on {collection}"
 
 
-class GridActor:
+class _GridActor:
     """The Ray actor that all workers share: it counts requests and knows which machine began which job."""
 
     def __init__(self, spent: Spent) -> None:
@@ -177,16 +177,15 @@ class GridActor:
         self.ledger.settle(number, used)
 
     def begin(self, job: Job, machine: str) -> None:
-        """Record that a machine begins a job."""
         self.begun.append((job, machine))
 
     def take_begun(self) -> list[tuple[Job, str]]:
-        """Return (job, machine) for each job begun since the last call."""
+        """Jobs begun since the last call."""
         return [self.begun.popleft() for _ in range(len(self.begun))]
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterLedger:
+class _ClusterLedger:
     """The ledger of requests of all tasks, held by an actor; methods raise ServiceError if the actor is lost."""
 
     actor: Any
@@ -235,7 +234,7 @@ def _logged(
         )
     os.environ.update(grid.variables)
     settings.cache_clear()
-    LEDGER.set(ClusterLedger(actor, ray))
+    LEDGER.set(_ClusterLedger(actor, ray))
     actor.begin.remote(job, platform.node())  # nobody waits for it: work goes on without the actor
     start = time.monotonic()
     try:
@@ -251,14 +250,14 @@ def _logged(
     return ""
 
 
-class ShareWorker:
+class _ShareWorker:
     """A Ray actor that encodes shares of documents and keeps the last model loaded."""
 
     def __init__(self) -> None:
         self.system, self.encoder = "", cast("ShareEncoder | None", None)
 
-    def encode(self, share: EncodingShare, grid: Grid, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-        """Encode a share of documents; return "" or the failure as one line."""
+    def encode(self, share: _EncodingShare, grid: Grid, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
+        """Return "" or the failure as one line."""
 
         def work(cell: Cell) -> None:
             system, encoding = _encodings(cell)[share.stage]
@@ -353,15 +352,17 @@ def _encodings(cell: Cell) -> dict[Stage, tuple[Retriever, Encoding]]:
     return {(name, str(parts[0])): parts for parts in encoding_parts(cell.adapted)}
 
 
-def _shares(cells: Sequence[Cell], missing: Sequence[int], encoders: int) -> dict[Stage, list[EncodingShare]]:
-    shares = dict[Stage, list[EncodingShare]]()
+def _shares(
+    cells: Sequence[Cell], missing: Sequence[int], encoders: int
+) -> dict[Stage, list[_EncodingShare]]:
+    shares = dict[Stage, list[_EncodingShare]]()
     for number in missing:
         stages = cells[number].stages
         for stage, (system, encoding) in _encodings(cells[number]).items():
             blocks = encoding.encoding_blocks(len(stages.dataset.corpus))
             of = min(blocks, SHARES_PER_ENCODER * encoders)
             if stage not in shares and of > 1 and not stages.encoded(system):
-                shares[stage] = [EncodingShare(number, stage, i, of) for i in range(of)]
+                shares[stage] = [_EncodingShare(number, stage, i, of) for i in range(of)]
     return shares
 
 
@@ -369,7 +370,7 @@ def _shares(cells: Sequence[Cell], missing: Sequence[int], encoders: int) -> dic
 class _Work:
     ray: Any
     task: Any
-    """`complete_cell` as Ray's task; `worker` is `ShareWorker` as Ray's actor."""
+    """`complete_cell` as Ray's task; `worker` is `_ShareWorker` as Ray's actor."""
     worker: Any
     grid: Grid
     cells: Sequence[Cell]
@@ -385,9 +386,9 @@ class _Work:
     gpus: int
     makers: dict[int, set[int]]
     """For each cell the cells that must end before it."""
-    unencoded: dict[int, set[EncodingShare]]
+    unencoded: dict[int, set[_EncodingShare]]
     """For each cell the shares that must end before it."""
-    waiting: deque[EncodingShare]
+    waiting: deque[_EncodingShare]
     """Shares without an actor."""
     shares: int
     running: dict[Any, tuple[Job, Any]] = field(default_factory=dict)
@@ -520,14 +521,14 @@ def _completed(
     nodes = _nodes(ray)
     at_once = _at_once(nodes)
     gpus = int(ray.cluster_resources().get("GPU", 0)) if settings().device != "cpu" else 0
-    actor = ray.remote(GridActor).options(max_concurrency=LEDGER_CALLS, num_cpus=0)
+    actor = ray.remote(_GridActor).options(max_concurrency=LEDGER_CALLS, num_cpus=0)
     encoders = gpus or at_once
     shares = _shares(cells, missing, encoders)
     waiting = deque(share for stage in shares.values() for share in stage)
     work = _Work(
         ray=ray,
         task=ray.remote(complete_cell),
-        worker=ray.remote(ShareWorker),
+        worker=ray.remote(_ShareWorker),
         grid=grid,
         cells=cells,
         missing=missing,

@@ -58,10 +58,7 @@ QUERY, DOCUMENT = 32, 300
 
 
 @dataclass(frozen=True, eq=False)
-class LateRecipe:
-    """The settings of a late-interaction checkpoint: markers, prompts, lengths, filling of queries, skipped
-    tokens."""
-
+class _LateRecipe:
     checkpoint: Checkpoint
     query_marker: str = ""
     """Token after the first one of a text; "" for none, as `document_marker`."""
@@ -101,7 +98,7 @@ class LateRecipe:
         } | self.checkpoint.graph_name
 
 
-def _resolve_late(encoder: LateEncoder) -> LateRecipe:
+def _resolve_late(encoder: LateEncoder) -> _LateRecipe:
     card = find_card(encoder.model) or ModelCard(encoder.model, encoder.model, kind="late", source="")
     folder = locate(encoder.model)
     checkpoint = open_checkpoint(encoder.model)
@@ -130,14 +127,14 @@ def _resolve_late(encoder: LateEncoder) -> LateRecipe:
     )
 
 
-def _of_colbert(model: str, folder: Path, checkpoint: Checkpoint) -> LateRecipe:
+def _of_colbert(model: str, folder: Path, checkpoint: Checkpoint) -> _LateRecipe:
     facts = read_object(folder / "artifact.metadata")
     if not facts and checkpoint.trained != "HF_ColBERT":
         raise BadValue(
             f"'{model}' is a {checkpoint.trained or 'model'}, which gives no vectors of tokens to compare; "
             "expected ColBERT's own layout (artifact.metadata), PyLate's or that of sentence-transformers"
         )
-    return LateRecipe(
+    return _LateRecipe(
         checkpoint,
         query_marker=str(facts.get("query_token_id") or "[unused0]"),
         document_marker=str(facts.get("doc_token_id") or "[unused1]"),
@@ -148,7 +145,7 @@ def _of_colbert(model: str, folder: Path, checkpoint: Checkpoint) -> LateRecipe:
     )
 
 
-def _of_modules(folder: Path, checkpoint: Checkpoint) -> LateRecipe:
+def _of_modules(folder: Path, checkpoint: Checkpoint) -> _LateRecipe:
     facts = read_object(folder / "config_sentence_transformers.json")
     own = read_object(checkpoint.folder / "sentence_bert_config.json")
     pylate = any(name in facts for name in PYLATE)
@@ -182,7 +179,7 @@ def _of_modules(folder: Path, checkpoint: Checkpoint) -> LateRecipe:
 
         query_marker, query_prompt = split(query_prompt)
         document_marker, document_prompt = split(document_prompt)
-    return LateRecipe(
+    return _LateRecipe(
         checkpoint,
         query_marker=query_marker,
         document_marker=document_marker,
@@ -349,7 +346,7 @@ class LoadedLate:
         yield from results(prompted, part.tokens, run, gather_ragged, plan, done)
 
 
-def _part(recipe: LateRecipe, kind: Kind, engine: Engine) -> TokenEncoder:
+def _part(recipe: _LateRecipe, kind: Kind, engine: Engine) -> TokenEncoder:
     is_query = kind == "query"
     text = recipe.query_marker if is_query else recipe.document_marker
     limit = recipe.max_query if is_query else recipe.max_document
@@ -373,7 +370,7 @@ def _part(recipe: LateRecipe, kind: Kind, engine: Engine) -> TokenEncoder:
     )
 
 
-def _number(tokenizer: ModelTokenizer, token: str, recipe: LateRecipe) -> int:
+def _number(tokenizer: ModelTokenizer, token: str, recipe: _LateRecipe) -> int:
     for text in (token, token.strip()):
         number = tokenizer.inner.token_to_id(text)
         if number is not None:
@@ -381,7 +378,7 @@ def _number(tokenizer: ModelTokenizer, token: str, recipe: LateRecipe) -> int:
     raise BadValue(f"{recipe.checkpoint.folder}: its tokenizer does not know '{token.strip()}'")
 
 
-def _layers(recipe: LateRecipe) -> tuple[Layer, ...]:
+def _layers(recipe: _LateRecipe) -> tuple[Layer, ...]:
     width = recipe.checkpoint.config.get("hidden_size")
     heads, layers = recipe.checkpoint.heads, list[Layer]()
     for head in heads or (Head("Dense", recipe.checkpoint.folder),):

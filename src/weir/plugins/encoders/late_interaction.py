@@ -206,7 +206,7 @@ class ColBERT:
         return EncodedSearcher(self, corpus, documents)
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
-        return None if self.bits else LateScorer(self, corpus)
+        return None if self.bits else _LateScorer(self, corpus)
 
     def limit(self, documents: int, k: int = 1) -> int:
         """Return the number of candidates to score for the k best of a collection; 0 means all documents.
@@ -297,7 +297,7 @@ def _score_candidates(rows: TokenRows, query: Ragged, numbers: Int64, candidates
 
 
 @dataclass(frozen=True, eq=False)
-class LateScorer:
+class _LateScorer:
     """A scorer by MaxSim that encodes the candidates alone, without an index."""
 
     system: ColBERT
@@ -306,7 +306,6 @@ class LateScorer:
 
     @cached_property
     def loaded(self) -> LoadedLate:
-        """The encoder, loaded at the first use."""
         return self.system.encoder.load(settings().device)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:

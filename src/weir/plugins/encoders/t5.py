@@ -190,7 +190,7 @@ class MonoT5:
                     "and token_true"
                 )
         engine = load_t5(checkpoint, place)
-        prompts = Prompts.of(inner, self.max_length, engine.end)
+        prompts = _Prompts.of(inner, self.max_length, engine.end)
         return LoadedMonoT5(
             self, engine, prompts, answers, self.batch_tokens or RANKER_BATCH_TOKENS[place.kind]
         )
@@ -202,7 +202,7 @@ class LoadedMonoT5:
 
     encoder: MonoT5
     engine: T5
-    prompts: Prompts
+    prompts: _Prompts
     answers: list[int]
     batch_tokens: int
     batch_independent: bool = False
@@ -224,7 +224,7 @@ class LoadedMonoT5:
 
 
 @dataclass(frozen=True, eq=False)
-class Prompts:
+class _Prompts:
     """A converter of pairs to tokens of 'Query: ... Document: ... Relevant:', cut to `limit` before the last
     word."""
 
@@ -233,11 +233,9 @@ class Prompts:
     tail: list[int]
 
     @staticmethod
-    def of(inner: Any, limit: int, end: int) -> Prompts:  # noqa: ANN401 - a tokenizers.Tokenizer
-        """Return a tokenizer's converter; `end` is the token after each text. The tokenizer then cuts nothing
-        itself."""
+    def of(inner: Any, limit: int, end: int) -> _Prompts:  # noqa: ANN401 - a tokenizers.Tokenizer
         inner.no_truncation()
-        return Prompts(inner, limit, [*inner.encode(TAIL, add_special_tokens=False).ids, end])
+        return _Prompts(inner, limit, [*inner.encode(TAIL, add_special_tokens=False).ids, end])
 
     def __call__(self, pairs: Sequence[Text]) -> Tokens:
         rendered = [f"{HEAD} {pair[0]} {MIDDLE} {pair[1]}" for pair in pairs]

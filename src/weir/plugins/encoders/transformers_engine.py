@@ -53,7 +53,7 @@ CLASSES = {"classes": "AutoModelForSequenceClassification", "terms": "AutoModelF
 
 
 @dataclass(frozen=True, eq=False)
-class OwnModel:
+class _OwnModel:
     """A model of transformers with its own head, as an engine."""
 
     body: Padded
@@ -62,7 +62,7 @@ class OwnModel:
     batch_independent: bool = False
 
     def rows(self, batch: Tokens) -> Tensor:
-        """Return scores of classes [texts, classes], or weights of terms [texts, vocabulary]."""
+        """Scores of classes [texts, classes], or weights of terms [texts, vocabulary]."""
         torch = require("torch", extra="torch")
         with torch.inference_mode():
             tables = self.body.tables(batch)
@@ -168,5 +168,5 @@ def build_transformers(checkpoint: Checkpoint, declared: Declared, head: AnyHead
     own = CLASSES[head.kind] if isinstance(head, OwnHead) else ""
     body = transformers_engine(checkpoint, place.device, place.dtype, own)
     if isinstance(head, OwnHead):
-        return OwnModel(body, head)
+        return _OwnModel(body, head)
     return TorchModel(body, torch_head(head, place.device, place.dtype))

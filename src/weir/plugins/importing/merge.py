@@ -55,7 +55,7 @@ LARGEST_SEARCH = 10**12
 
 
 @dataclass
-class MatchCounts:
+class _MatchCounts:
     """Counts of judgments by words, and the documents that they found."""
 
     judgments: int = 0
@@ -75,7 +75,7 @@ class MatchCounts:
         )
 
 
-class Matcher:
+class _Matcher:
     """A search for documents that contain words, ignoring case, as characters of title and text or tokens of
     the text.
 
@@ -270,7 +270,7 @@ def _text(data: bytes) -> str:
 # Identifiers of queries and documents that files name by identifier, by text, or by both.
 
 
-class Identifiers:
+class _Identifiers:
     """Identifiers of queries or documents; a text without identifier gets that of an equal text, or a hash.
 
     keys: (key, file and row for messages) of each query or document of all files.
@@ -519,9 +519,9 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
     if not choices.allow_disjoint:
         _refuse_two_collections(files)
     files = _known_by_identifier(files)
-    queries = Identifiers("query", _query_keys(files))
+    queries = _Identifiers("query", _query_keys(files))
     judged_docs = (item.doc for file in files for item in file.items if isinstance(item, Judgment))
-    docs = Identifiers("document", ((doc, "") for doc in judged_docs), spill)
+    docs = _Identifiers("document", ((doc, "") for doc in judged_docs), spill)
     for file in files:
         for item in file.items:
             if isinstance(item, Document):
@@ -643,7 +643,7 @@ def _query_keys(files: Sequence[ImportedFile]) -> Iterator[tuple[ItemKey, str]]:
                 yield item.query, f"{file.name}, {item.where}"
 
 
-def _merge_queries(file: ImportedFile, queries: Identifiers, merged: Merged) -> None:
+def _merge_queries(file: ImportedFile, queries: _Identifiers, merged: Merged) -> None:
     names: set[str] = set()
     for item in file.items:
         if not isinstance(item, FoundQuery):
@@ -697,10 +697,10 @@ class _Pair:
 
 
 def _judged_pairs(
-    files: Sequence[ImportedFile], merged: Merged, queries: Identifiers, docs: Identifiers, choices: Choices
+    files: Sequence[ImportedFile], merged: Merged, queries: _Identifiers, docs: _Identifiers, choices: Choices
 ) -> dict[tuple[str, str, str], _Pair]:
     pairs: dict[tuple[str, str, str], _Pair] = {}
-    matcher, matches = Matcher(merged.documents, choices.words), MatchCounts()
+    matcher, matches = _Matcher(merged.documents, choices.words), _MatchCounts()
     matcher.refuse_endless(item for file in files for item in file.items)
     words, numbered = {**BINARY_WORDS, **choices.grade_words()}, set[str]()
     unknown = _unknown_words(files, words)
@@ -757,7 +757,7 @@ def _unknown_words(files: Sequence[ImportedFile], words: Mapping[str, float]) ->
 
 
 def _merge_judgments(
-    files: Sequence[ImportedFile], merged: Merged, queries: Identifiers, docs: Identifiers, choices: Choices
+    files: Sequence[ImportedFile], merged: Merged, queries: _Identifiers, docs: _Identifiers, choices: Choices
 ) -> None:
     pairs = _judged_pairs(files, merged, queries, docs, choices)
     changed = fractions = 0
@@ -799,7 +799,7 @@ def _merge_judgments(
     merged.unanswerable -= answered  # a flag beside relevant documents is about something else
 
 
-def _judgments(file: ImportedFile, matcher: Matcher, matches: MatchCounts) -> Iterator[Judgment]:
+def _judgments(file: ImportedFile, matcher: _Matcher, matches: _MatchCounts) -> Iterator[Judgment]:
     for item in file.items:
         if isinstance(item, Judgment):
             yield item
@@ -821,7 +821,7 @@ def _judgments(file: ImportedFile, matcher: Matcher, matches: MatchCounts) -> It
                 yield Judgment(item.query, ItemKey(name), item.grade, item.where)
 
 
-def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers, merged: Merged) -> None:
+def _merge_rankings(file: ImportedFile, queries: _Identifiers, docs: _Identifiers, merged: Merged) -> None:
     rankings: dict[str, list[tuple[Ranking, str, list[str]]]] = {}
     for item in file.items:
         if isinstance(item, Ranking):

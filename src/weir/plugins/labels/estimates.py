@@ -243,7 +243,7 @@ class CorrectedScore:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledRuns:
+class _LabelledRuns:
     """Systems' values by people's and by a model's labels, on the queries that the model judged."""
 
     model: Qrels
@@ -261,7 +261,7 @@ class LabelledRuns:
         model: Qrels,
         measure: Measure,
         design: SampleDesign = AT_RANDOM,
-    ) -> LabelledRuns:
+    ) -> _LabelledRuns:
         """Return the runs' values by both labels.
 
         Raises BadValue for a measure without cut-off, condensed or outside ESTIMABLE (of pairs SUMS), and for too few
@@ -291,7 +291,7 @@ class LabelledRuns:
         drawn = DrawnQueries.of(design, model.queries, mine)
         if design.pairs:
             values = {name: _values_of_pairs(one, model, measure, drawn) for name, one in pairs.items()}
-            return LabelledRuns(model, measure, drawn, values, pairs)
+            return _LabelledRuns(model, measure, drawn, values, pairs)
         both, values = human.queries.codes(model.queries.strings.take(drawn.mine)), {}
         for name, run in runs.items():  # what one of the two did not judge counts as not relevant
             by_human = measure.per_query(Judged.of(run, human))[both]
@@ -299,7 +299,7 @@ class LabelledRuns:
             of_mine = by_model[drawn.mine]
             limits = (0.0, 1.0) if MEASURES.get(measure.name).bounded else None
             values[name] = PairedValues(by_human, of_mine, of_mine, by_model[drawn.alone], limits)
-        return LabelledRuns(model, measure, drawn, values, pairs)
+        return _LabelledRuns(model, measure, drawn, values, pairs)
 
 
 def corrected_scores(
@@ -307,9 +307,9 @@ def corrected_scores(
 ) -> list[CorrectedScore]:
     """Return the runs' scores by the model's labels, corrected by people's, and differences of systems.
 
-    Raises BadValue as `LabelledRuns.of`, and for too few queries judged by the model alone, in any stratum.
+    Raises BadValue as `_LabelledRuns.of`, and for too few queries judged by the model alone, in any stratum.
     """
-    labelled = LabelledRuns.of(runs, human, model, measure, design)
+    labelled = _LabelledRuns.of(runs, human, model, measure, design)
     drawn, names = labelled.drawn, list(runs)
     most = 1.0 if MEASURES.get(measure.name).bounded else math.inf
     left_out = int((model.queries.codes(human.queries.strings) < 0).sum())
@@ -378,7 +378,7 @@ def _values_of_pairs(pairs: LabelPairs, model: Qrels, measure: Measure, drawn: D
     )
 
 
-def _precision_by_errors(labelled: LabelledRuns, name: str) -> tuple[Estimate | None, str]:
+def _precision_by_errors(labelled: _LabelledRuns, name: str) -> tuple[Estimate | None, str]:
     measure, pairs, drawn = labelled.measure, labelled.pairs[name], labelled.drawn
     if measure.name != "P" or drawn.strata is not None or drawn.weights is not None:
         return None, ""
@@ -417,7 +417,7 @@ def estimated_scores(
 ) -> list[CorrectedScore]:
     """Return the runs' scores by the model's labels, corrected by people's and cut to their bounds.
 
-    Bounds hold for any labels of the unjudged pairs; NaN if unknown. Raises BadValue as `LabelledRuns.of`.
+    Bounds hold for any labels of the unjudged pairs; NaN if unknown. Raises BadValue as `_LabelledRuns.of`.
     """
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
@@ -531,7 +531,7 @@ def next_queries(
     if (count is None and width is None) or (count or 1) < 1 or (width or 1.0) <= 0:
         raise BadValue(f"found {count} queries and a width of {width}; give one of them, above 0")
     human, model = labels
-    labelled = LabelledRuns.of(runs, human, model, measure)
+    labelled = _LabelledRuns.of(runs, human, model, measure)
     drawn, values = labelled.drawn, list(labelled.values.values())
     groups = _strata_by_score(labelled) if strata is None else strata
     stratum = numbered_strata(groups, model.queries)
@@ -610,7 +610,7 @@ def _of_all(human: Qrels, model: Qrels) -> Qrels:
     return Qrels.from_columns(model.queries, human.docs, query[rows], human.doc[rows], human.grade[rows])
 
 
-def _strata_by_score(labelled: LabelledRuns) -> QueryGroups:
+def _strata_by_score(labelled: _LabelledRuns) -> QueryGroups:
     drawn, model = labelled.drawn, labelled.model
     score = np.zeros(len(model))
     for one in labelled.values.values():

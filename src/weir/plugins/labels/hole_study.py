@@ -33,7 +33,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Ratio:
+class _Ratio:
     """A ratio of two counts with its 95% interval over queries; NaN without counts."""
 
     count: int
@@ -44,7 +44,7 @@ class Ratio:
 
 
 @dataclass(frozen=True)
-class FilledScore:
+class _FilledScore:
     """A measure's mean if unjudged documents have the labels of `by`, "people" or "model"."""
 
     by: str
@@ -61,11 +61,11 @@ class HoleCounts:
 
     system: str
     holes: int
-    missed_by_people: Ratio
+    missed_by_people: _Ratio
     """Relevant share of the holes that people labelled."""
-    missed_by_model: Ratio
+    missed_by_model: _Ratio
     """Relevant share of the holes that the model labelled."""
-    agreement: Ratio
+    agreement: _Ratio
     """Share of the holes labelled by both with the same verdict, relevant or not."""
     kappa: tuple[float, float, float]
     """(kappa, low, high) of the same."""
@@ -74,7 +74,7 @@ class HoleCounts:
     least: float = math.nan
     """Lower bound of the mean for any labels of the holes; `most` is the upper one."""
     most: float = math.nan
-    filled: tuple[FilledScore, ...] = ()
+    filled: tuple[_FilledScore, ...] = ()
     """By people, by the model."""
 
 
@@ -177,7 +177,7 @@ def hole_study(
             old_values, new = before[number], values[number]
             low, high = interval(new - old_values)
             scores.append(
-                FilledScore(by, float(new.mean()), float(new.mean() - old_values.mean()), low, high)
+                _FilledScore(by, float(new.mean()), float(new.mean() - old_values.mean()), low, high)
             )
         least, most = (float(np.nanmean(end)) for end in (certain[name].low, certain[name].high))
         mean = float(before[number].mean())
@@ -222,13 +222,13 @@ def _by_query(holes: Unjudged, flags: Flags) -> NDArray[np.int64]:
     return counts[np.argsort(holes.qrels.queries.tie_ranks)].astype(np.int64)
 
 
-def _ratio(holes: Unjudged, part: Flags, whole: Flags) -> Ratio:
+def _ratio(holes: Unjudged, part: Flags, whole: Flags) -> _Ratio:
     counts = np.stack([_by_query(holes, part), _by_query(holes, whole)], axis=1)
     count, of = counts.sum(axis=0).tolist()
     if of and count in (0, of):  # queries drawn anew would all say the same
-        return Ratio(count, of, count / of, *share_bounds(count, of))
+        return _Ratio(count, of, count / of, *share_bounds(count, of))
     drawn = [float(c[0] / c[1]) if c[1] else math.nan for c in drawn_tables(counts)]
-    return Ratio(count, of, count / of if of else math.nan, *bounds(drawn))
+    return _Ratio(count, of, count / of if of else math.nan, *bounds(drawn))
 
 
 def _filled_order(by: str, names: Sequence[str], before: Float64, after: Float64) -> FilledOrder:
@@ -306,7 +306,7 @@ def _labeller(by: str) -> str:
     return "the model" if by == "model" else by
 
 
-def _ratio_shown(ratio: Ratio) -> str:
+def _ratio_shown(ratio: _Ratio) -> str:
     if not ratio.of:
         return "-"
     parts = f"{count(ratio.count)} of {count(ratio.of)}"

@@ -96,7 +96,7 @@ _ANY_JSON = {"type": "json_object"}
 
 
 @dataclass(frozen=True)
-class ChatShape:
+class _ChatShape:
     """A format of chat APIs, as functions that write requests and read answers."""
 
     path: Callable[[str], str]
@@ -260,9 +260,9 @@ def _count(usage: Json, name: str) -> int | None:
 
 
 SHAPES = {
-    "openai": ChatShape(lambda _: "/chat/completions", _openai_body, _openai_read, ("response_format",)),
-    "anthropic": ChatShape(lambda _: "/messages", _anthropic_body, _anthropic_read, ("output_config",)),
-    "gemini": ChatShape(
+    "openai": _ChatShape(lambda _: "/chat/completions", _openai_body, _openai_read, ("response_format",)),
+    "anthropic": _ChatShape(lambda _: "/messages", _anthropic_body, _anthropic_read, ("output_config",)),
+    "gemini": _ChatShape(
         lambda model: f"/models/{quote(model, safe='')}:generateContent",
         _gemini_body,
         _gemini_read,
@@ -281,7 +281,7 @@ UNPROCESSED_STATUSES = (400, 422)
 
 
 @dataclass(frozen=True, eq=False)
-class HostedChat:
+class _HostedChat:
     """A client of a chat model over HTTP; threads may share it."""
 
     name: str
@@ -294,10 +294,7 @@ class HostedChat:
     """Set once the service has refused a JSON schema."""
 
     def request_body(self, prompt: ChatPrompt) -> dict[str, object]:
-        """Return the JSON body of a prompt's request, without the sample number.
-
-        Unsupported log-probabilities and JSON are left out; an unsupported schema becomes plain JSON.
-        """
+        """Without unsupported log-probabilities and JSON; an unsupported schema becomes plain JSON."""
         provider = self.provider
         offered = replace(
             prompt,
@@ -308,16 +305,9 @@ class HostedChat:
         return SHAPES[provider.shape].body(offered, self.name, provider.length)
 
     def policy(self, concurrency: int) -> RequestPolicy:
-        """Return the policy of `concurrency` connections, each with one prompt at a time."""
         return RequestPolicy(concurrency)
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> ConnectionWorker:
-        """Return a worker with its own connection that sends prompts and yields answers as
-        `ChatReply.to_json`.
-
-        retried: called with each error that is followed by another attempt.
-        """
-
         def send(connection: KeptConnection, request: Request) -> dict[str, Json]:
             body, max_tokens = request.body["body"], request.body["max_tokens"]
             return self.reply(connection, body, max_tokens, retried).to_json()
@@ -325,7 +315,7 @@ class HostedChat:
         return ConnectionWorker(send)
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:
-        """Return the cost of tokens by WEIR_API_PRICE; None if it is not set."""
+        """None if WEIR_API_PRICE is not set."""
         return self.metered.limits.cost(tokens, answer_tokens)
 
     def reply(
@@ -373,7 +363,7 @@ class HostedChat:
         return reply
 
 
-ChatClient: TypeAlias = HostedChat | LocalChat
+ChatClient: TypeAlias = _HostedChat | LocalChat
 """A chat model ready to answer."""
 
 # ----------
@@ -495,7 +485,7 @@ class ChatModel:
             return LocalChat(self._place, self.name, settings().device, self.provider.log_probabilities)
         if silent:
             silent_client = MeteredClient(Key(None, None), Limits(), Clock(), Spent())
-            return HostedChat(self.name, self.address, self.provider, silent_client, {})
+            return _HostedChat(self.name, self.address, self.provider, silent_client, {})
         variable = self.key or (self.provider.key if self._is_default_base else "") or None
         key = Key.of(variable)
         limits = limits or Limits.of(settings())
@@ -503,7 +493,7 @@ class ChatModel:
         metered = MeteredClient(key, replace(limits, timeout=limits.whole), Clock(), paid())
         header = self.provider.key_header
         auth_headers = {header: key.checked()} if header and variable else key.header()
-        return HostedChat(self.name, self.address, self.provider, metered, auth_headers)
+        return _HostedChat(self.name, self.address, self.provider, metered, auth_headers)
 
     @property
     def _place(self) -> str:

@@ -89,8 +89,7 @@ def _stuff_query(passage: str, query: str, _: GradeScale) -> str:
     return " ".join([query, *words[:middle], query, *words[middle:], query])
 
 
-def instruct(passage: str, _: str, scale: GradeScale) -> str:
-    """Return the passage followed by an instruction to give it the highest grade."""
+def _instruct(passage: str, _: str, scale: GradeScale) -> str:
     best = scale.label_of(scale.highest)
     verdict = f"Final score: {GRADE_PLACE}" if scale.verdict == GRADE_PLACE else scale.verdict
     line = verdict.replace(GRADE_PLACE, best)
@@ -103,7 +102,7 @@ PROBES = {
     "position": Probe(_move_sentence),
     "padding": Probe(pad),
     "keywords": Probe(_stuff_query, lowest=True),
-    "instruction": Probe(instruct),
+    "instruction": Probe(_instruct),
 }
 """"position": the relevant sentence elsewhere; "padding": more words; "keywords": the query in an irrelevant passage;
 "instruction": an order to give the best grade.

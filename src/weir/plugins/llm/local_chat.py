@@ -85,12 +85,12 @@ WRITERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 KEPT_AS = {"bfloat16": "bf16", "float16": "fp16"}
 
 
-class StoppedError(Exception):
+class _StoppedError(Exception):
     """Raised once nobody waits for the text."""
 
 
 @dataclass(frozen=True, eq=False)
-class Continuation:
+class _Continuation:
     """The tokens that a model wrote after a text, with alternatives."""
 
     ids: Int64
@@ -117,10 +117,10 @@ class CausalModel:
 
     def continued(
         self, texts: Sequence[Int64], orders: Sequence[WritingOrder], stopped: Callable[[], bool]
-    ) -> list[Continuation]:
+    ) -> list[_Continuation]:
         """Return the continuation of each text, int64[tokens] with one token or more.
 
-        Raises StoppedError once `stopped`, called before each token, returns True; torch's error if memory is
+        Raises _StoppedError once `stopped`, called before each token, returns True; torch's error if memory is
         short.
         """
         if self.one_at_a_time and len(texts) > 1:
@@ -184,7 +184,7 @@ class _Reading:
 
 def _continued(
     reading: _Reading, orders: Sequence[WritingOrder], stopped: Callable[[], bool]
-) -> list[Continuation]:
+) -> list[_Continuation]:
     most, ends = np.array([order.tokens for order in orders]), list(reading.model.ends)
     draws = [np.random.Generator(np.random.Philox(key=np.array(o.seed, np.uint64))) for o in orders]
     alternatives = max(order.alternatives for order in orders)
@@ -192,7 +192,7 @@ def _continued(
     written: list[list[tuple[int, Int64, Float64]]] = [[] for _ in orders]  # the token, others and their odds
     while len(alive):
         if stopped():
-            raise StoppedError
+            raise _StoppedError
         scores = reading.scores()
         ids = drawn(scores, [orders[int(i)] for i in alive], [draws[i] for i in alive])
         for text, *place in zip(alive, ids.tolist(), *_alternatives(scores, ids, alternatives), strict=True):
@@ -209,7 +209,7 @@ def _continued(
         tokens, others, odds = (np.array(column) for column in zip(*places, strict=True))
         last = others.shape[1] - 1
         columns = [*range(min(order.alternatives, last)), last] if order.alternatives else []
-        found.append(Continuation(tokens, int(tokens[-1]) in ends, others[:, columns], odds[:, columns]))
+        found.append(_Continuation(tokens, int(tokens[-1]) in ends, others[:, columns], odds[:, columns]))
     return found
 
 
@@ -329,7 +329,7 @@ class ChatForm:
     def choices(self, ids: Int64, others: Int64, odds: Float64) -> tuple[TokenChoice, ...]:
         """Return each token as text with its alternatives, equal texts merged; () without alternatives.
 
-        ids, others, odds: arrays of a Continuation.
+        ids, others, odds: arrays of a _Continuation.
 
         A token that ends a text is "".
         """

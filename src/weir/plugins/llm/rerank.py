@@ -618,7 +618,7 @@ PUBLISHED_LINE = "Score:"
 """The words before a score that follows reasoning, in a prompt sent as published."""
 
 
-def pointwise(task: RerankTask, last: bool) -> Float64:
+def _pointwise(task: RerankTask, last: bool) -> Float64:
     """Return the model's score of each document, float64[candidates]; NaN if unreadable.
 
     last: True if the answer gives reasons before the score.
@@ -712,14 +712,14 @@ def _calls_of_groups(ordering: Ordering, count: int) -> tuple[CallBudget, ...]:
 
 METHODS = {
     "score": Method(
-        lambda task: pointwise(task, last=False),
+        lambda task: _pointwise(task, last=False),
         ("score",),
         ("query", "passage"),
         _one_call_each,
         takes=("scale",),
     ),
     "reason": Method(
-        lambda task: pointwise(task, last=True),
+        lambda task: _pointwise(task, last=True),
         ("reason",),
         ("query", "passage"),
         _one_call_each,

@@ -100,7 +100,7 @@ class AskedTotals:
 
 
 @dataclass(eq=False)
-class LoggedScorer:
+class _LoggedScorer:
     """A language model's scorer that records every answer in `answers`."""
 
     scorer: LLMScorer
@@ -110,8 +110,6 @@ class LoggedScorer:
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return a score for each candidate, float64[candidates]; unreadable answers are counted without a
-        warning."""
         if len(candidates.doc) == 0:
             return np.empty(0)
         reranker = self.scorer.reranker
@@ -131,7 +129,6 @@ class LoggedScorer:
         return Costs(services=(self.use.named(self.scorer.reranker.chat.model),))
 
     def totals(self) -> AskedTotals:
-        """Return the number of prompts so far, with their tokens and cost."""
         return AskedTotals(
             len({answer.prompt for answer in self.answers}),
             self.use.tokens,
@@ -188,7 +185,7 @@ SAMPLE_SEED = 20_231_107
 
 
 @dataclass(frozen=True, eq=False)
-class RerankedOnce:
+class _RerankedOnce:
     """One re-ranking of the candidates, with its scores and answers."""
 
     run: Run
@@ -199,7 +196,7 @@ class RerankedOnce:
 
 
 @dataclass(frozen=True, eq=False)
-class StudiedCandidates:
+class _StudiedCandidates:
     """A first stage's candidates for the judged queries, and the language model that re-ranks them."""
 
     pipeline: Pipeline
@@ -218,15 +215,11 @@ class StudiedCandidates:
 
     def reranked(
         self, reranker: LLMReranker, sample: int = 0, progress: Progress | None = None
-    ) -> RerankedOnce:
-        """Re-rank the candidates by answer number `sample` to each prompt, and score the result; answers are
-        stored.
-
-        Raises BadValue for a depth beyond the candidates.
-        """
+    ) -> _RerankedOnce:
+        """Answers are stored; raises BadValue for a depth beyond the candidates."""
         if reranker.depth is not None and reranker.depth > self.depth:
             raise BadValue(f"candidates were found to {self.depth}; a depth of {reranker.depth} needs more")
-        scorer = LoggedScorer(reranker.ready(self.corpus), sample)
+        scorer = _LoggedScorer(reranker.ready(self.corpus), sample)
         system = replace(self.pipeline, reranker=reranker)
         searcher = RerankingSearcher(system, self.corpus, _FixedRun(self.found), scorer)
         with warnings.catch_warnings():
@@ -235,7 +228,7 @@ class StudiedCandidates:
         run = run.without_self() if self.drop_self else run
         run = run.top(RESULT_DEPTH) if len(run.doc) else run
         values = score_run(self.qrels, run, [self.measure]).in_id_order(str(self.measure))
-        return RerankedOnce(run, values, tuple(scorer.answers), scorer.totals())
+        return _RerankedOnce(run, values, tuple(scorer.answers), scorer.totals())
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +244,7 @@ class _FixedRun:
 
 def _candidates_of(
     dataset: Dataset, system: Retriever, measure: Measure, depths: tuple[int, ...], limit: int | None
-) -> StudiedCandidates:
+) -> _StudiedCandidates:
     adapted = adapted_to(system, dataset.name, dataset.instruction)
     if not (isinstance(adapted, Pipeline) and isinstance(adapted.reranker, LLMReranker)):
         raise BadValue(
@@ -270,7 +263,7 @@ def _candidates_of(
     rows = reranked_rows(adapted, run, queries, dataset.corpus)
     longest = int(np.bincount(run.query_of_row()[rows], minlength=1).max())
     qrels = dataset.qrels.only(np.flatnonzero(queries.ids.codes(dataset.qrels.queries.strings) >= 0))
-    return StudiedCandidates(
+    return _StudiedCandidates(
         adapted,
         adapted.reranker,
         dataset.corpus,
@@ -621,7 +614,7 @@ def sensitivity(
 
 @dataclass(frozen=True, eq=False)
 class _Studies:
-    candidates: StudiedCandidates
+    candidates: _StudiedCandidates
     declared: dict[str, object]
     out: Path | None
     watch: Watch
@@ -688,7 +681,7 @@ class _Studies:
     def _progress(self, what: str, number: int, count: int) -> Callable[[int, int], None]:
         return lambda done, total: self.watch(f"{what} {number + 1}/{count}", done, total)
 
-    def _spread(self, runs: Sequence[RerankedOnce]) -> Spread:
+    def _spread(self, runs: Sequence[_RerankedOnce]) -> Spread:
         values = np.array([one.values for one in runs])
         defined = values[:, ~np.isnan(values).any(axis=0)]
         count = defined.shape[1]
@@ -710,7 +703,7 @@ class _Studies:
         )
 
 
-def _together(runs: Sequence[RerankedOnce]) -> AskedTotals:
+def _together(runs: Sequence[_RerankedOnce]) -> AskedTotals:
     parts = [one.totals for one in runs]
     return AskedTotals(
         sum(one.prompts for one in parts),

@@ -38,7 +38,7 @@ CANARY_FILE = "a canary file, as weir study canary -s SYSTEM -d COLLECTION -o FI
 
 
 @dataclass(frozen=True)
-class ChangedAnswer:
+class _ChangedAnswer:
     """A query whose answer differs from the stored one."""
 
     query: str
@@ -63,7 +63,7 @@ class CanaryCheck:
     moved: float
     """Largest change of a score."""
     allowed: float
-    changed: tuple[ChangedAnswer, ...]
+    changed: tuple[_ChangedAnswer, ...]
     """Queries with another order, or with a score that moved by more than allowed."""
 
     @property
@@ -151,7 +151,7 @@ def check_canary(canary: str | os.PathLike[str], allowed: float = 1e-3) -> Resul
     """
     record = _read(path_of(canary))
     before, now = record["answers"], _asked(parse_system(record["system"]), record, record["k"])
-    changed, most, reordered = list[ChangedAnswer](), 0.0, 0
+    changed, most, reordered = list[_ChangedAnswer](), 0.0, 0
     for query, old in before.items():
         new = now.get(query, {})
         moved = max((abs(new[doc] - old[doc]) for doc in old if doc in new), default=math.nan)
@@ -159,7 +159,7 @@ def check_canary(canary: str | os.PathLike[str], allowed: float = 1e-3) -> Resul
         other_order = list(old) != list(new) and not _tied(old, new, allowed)
         reordered += other_order
         if other_order or moved > allowed:
-            changed.append(ChangedAnswer(query, record["queries"][query], tuple(old), tuple(new), moved))
+            changed.append(_ChangedAnswer(query, record["queries"][query], tuple(old), tuple(new), moved))
     check = CanaryCheck(
         record["system"], record["weir"], len(before), reordered, most, allowed, tuple(changed)
     )

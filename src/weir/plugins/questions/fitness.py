@@ -72,7 +72,7 @@ HALF = 2
 
 
 @dataclass(frozen=True)
-class MeasureFitness:
+class _MeasureFitness:
     """The differences of a measure that queries, judgments and systems can show."""
 
     measure: str
@@ -102,14 +102,12 @@ class MeasureFitness:
 
     @property
     def shows_change(self) -> bool:
-        """True if the queries can show the change by this measure."""
         return (
             self.detectable <= self.change and not self.is_saturated and not self.within_noise > self.change
         )
 
     @property
     def is_saturated(self) -> bool:
-        """True if the best system is too near to the best possible mean to show the change."""
         return saturated(self.mean, self.ceiling, self.at_ceiling, self.change)
 
 
@@ -121,7 +119,7 @@ class Fitness:
     change: float
     faults: tuple[Fault, ...]
     """The reasons; () for a set that is fit."""
-    measures: tuple[MeasureFitness, ...]
+    measures: tuple[_MeasureFitness, ...]
     """The first decides; the others are alternatives."""
     noise: tuple[SystemNoise, ...] = ()
 
@@ -141,7 +139,7 @@ def _measure_fitness(
     measure: Measure,
     change: float,
     noises: Sequence[SystemNoise] = (),
-) -> MeasureFitness:
+) -> _MeasureFitness:
     values, name = {system: _values(joined, measure) for system, joined in joins.items()}, str(measure)
     way = direction(name)
     known = [one for one in noises if one.measure == name]
@@ -161,7 +159,7 @@ def _measure_fitness(
         saturated(float(np.nanmean(of)), of_top, power_at_ceiling(way * (top - of)), change)
         for of in values.values()
     )
-    return MeasureFitness(
+    return _MeasureFitness(
         measure=name,
         queries=queries,
         detectable=least,
@@ -233,7 +231,7 @@ def saturated(mean: float, ceiling: float, at_ceiling: float, change: float) -> 
 # Why a set is unfit.
 
 
-def _measuring_faults(measures: Sequence[MeasureFitness], noises: Sequence[SystemNoise]) -> Iterator[Fault]:
+def _measuring_faults(measures: Sequence[_MeasureFitness], noises: Sequence[SystemNoise]) -> Iterator[Fault]:
     first = measures[0]
     instead = [one for one in measures[1:] if one.shows_change]
     others = ", ".join(f"{one.measure} (shows {score(one.detectable)})" for one in instead)

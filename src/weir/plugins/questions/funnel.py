@@ -87,7 +87,7 @@ EXCERPT_CHARACTERS, QUERY_CHARACTERS = 100, 60
 
 
 @dataclass(frozen=True)
-class LostDocument:
+class _LostDocument:
     """A relevant document that a stage loses."""
 
     query: str
@@ -107,7 +107,7 @@ class LeakedDocument:
 
     query: str
     asked: str
-    """As of LostDocument."""
+    """As of _LostDocument."""
     document: str
     rank: int
     through: tuple[str, ...]
@@ -139,7 +139,7 @@ class FunnelStage:
     """Mean of the measure for its order, documents lost by a chunker as not relevant; NaN if it has none."""
     ceiling: float
     """Mean of the measure for a perfect order, cut at k, of the documents that leave the stage."""
-    losses: tuple[LostDocument, ...] = ()
+    losses: tuple[_LostDocument, ...] = ()
     """Highest grade first, then best earlier rank."""
     forbidden: int | None = None
     """Number of forbidden documents that leave the stage; None without rules, and before the first search."""
@@ -357,7 +357,7 @@ def _line(
     )
 
 
-def _losses(rows: Int64, ranks: Sequence[Int64], joined: _Joined) -> Iterator[LostDocument]:
+def _losses(rows: Int64, ranks: Sequence[Int64], joined: _Joined) -> Iterator[_LostDocument]:
     qrels = joined.qrels
     last = ranks[-1][rows] if ranks else np.zeros(len(rows), np.int64)
     rows = rows[np.lexsort((rows, np.where(last > 0, last, np.iinfo(np.int64).max), -qrels.grade[rows]))]
@@ -366,7 +366,7 @@ def _losses(rows: Int64, ranks: Sequence[Int64], joined: _Joined) -> Iterator[Lo
     for row, query, name, text in zip(rows.tolist(), asked, names, joined.document_texts(names), strict=True):
         places = tuple(int(one[row]) for one in ranks if one[row] > 0)
         grade = float(qrels.grade[row])
-        yield LostDocument(query, joined.query_text(query), name, grade, places, text)
+        yield _LostDocument(query, joined.query_text(query), name, grade, places, text)
 
 
 def _leaks(stages: Sequence[StageRanking], joined: _Joined) -> Iterator[LeakedDocument]:

@@ -70,7 +70,7 @@ def migrate(
         if isinstance(collection, (str, Path))
         else collection
     )
-    scoring, known = ScoringRules.of(dataset), labels_of(labelled)
+    scoring, known = ScoringRules.of(dataset), _labels_of(labelled)
     runs = [scoring.ranked(run_from(one)) for one in two_rankings(old, new, dataset)]
     given = [
         str(one) if isinstance(one, (str, os.PathLike)) else name
@@ -139,7 +139,7 @@ def _next_pairs(old: Run, new: Run, rules: MigrationRules, known: Qrels | None, 
     return JudgingPool(pairs.queries, pairs.docs, pairs.query[rows], pairs.doc[rows], weight, rules.k, 2)
 
 
-def labels_of(sources: Sequence[object]) -> Qrels | None:
+def _labels_of(sources: Sequence[object]) -> Qrels | None:
     """Return the labels of several sources together, for each pair the first label; None without sources."""
     merged: Qrels | None = None
     for source in sources:

@@ -369,7 +369,7 @@ class _Draws:
         return np.maximum.accumulate(np.log(e_values(np.clip(scaled, -1.0, 1.0))))
 
     def certain(self) -> NDArray[np.bool_]:
-        """Return bool[draws], True for each draw after which no label can change the sign of the sum."""
+        """True for each draw after which no label can change the sign of the sum."""
         sums, above, below = self.sums[1:], self.above[1:], self.below[1:]
         return (sums + below > TOLERANCE) | (sums + above < -TOLERANCE)
 

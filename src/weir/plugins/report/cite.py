@@ -29,7 +29,7 @@ from weir.systems.protocol import RERANKERS, SYSTEMS
 
 
 @dataclass(frozen=True)
-class Citation:
+class _Citation:
     """A work to cite, as a BibTeX entry with the reasons for citing it."""
 
     key: str
@@ -40,11 +40,9 @@ class Citation:
     """Reasons, such as "measure nDCG" or "dataset brook"."""
 
     def field(self, name: str) -> str:
-        """Return a field of the BibTeX entry, such as "author"; "" if absent."""
         return dict(self.fields).get(name, "")
 
     def bibtex(self) -> str:
-        """Return the BibTeX entry below a comment with the reasons for citing it."""
         lines = [f"  {name} = {{{text}}}," for name, text in self.fields]
         head = [f"% {printable(', '.join(self.cited_for))}", f"@{self.kind}{{{self.key},"]
         return "\n".join([*head, *lines, "}"])
@@ -54,7 +52,7 @@ class Citation:
 class Citations:
     """The works to cite for datasets, systems and measures of a results folder."""
 
-    works: tuple[Citation, ...]
+    works: tuple[_Citation, ...]
     uncited: tuple[str, ...]
     """Subjects that took part and have no entry."""
     others: tuple[str, ...] = ()
@@ -115,7 +113,7 @@ def cite(
         if cited_for:
             fields = tuple((name, text) for name, text in facts.items() if name not in ("kind", "for"))
             fields += (("archiveprefix", "arXiv"),) * ("eprint" in facts)
-            works.append(Citation(key, facts["kind"], fields, cited_for))
+            works.append(_Citation(key, facts["kind"], fields, cited_for))
     cited = {one for work in works for one in work.cited_for}
     cited |= {f"dataset {name}" for one in groups() if f"dataset {one}" in cited for name in members(one)}
     cited |= {f"dataset {name}" for name in groups()}  # a group is cited by its members
@@ -129,7 +127,7 @@ def cite(
     return Citations(tuple(works), tuple(uncited), tuple(others))
 
 
-def _weir(subjects: Sequence[str]) -> Citation:
+def _weir(subjects: Sequence[str]) -> _Citation:
     number = version("weir-ir")
     title = "Weir: how well retrieval systems find what people need"
     fields = (
@@ -138,7 +136,7 @@ def _weir(subjects: Sequence[str]) -> Citation:
         ("version", number),
         ("note", f"weir-ir {number}"),
     )
-    return Citation(
+    return _Citation(
         "weir", "misc", fields, ("all numbers", *(one for one in subjects if one == "dataset brook"))
     )
 

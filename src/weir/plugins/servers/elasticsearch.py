@@ -238,7 +238,7 @@ class ElasticServer:
     ) -> Any:  # noqa: ANN401  whatever the server says
         """Send a request, with retries, and return the answer's JSON.
 
-        content: any JSON, or `json_lines` of several.
+        content: any JSON, or `_json_lines` of several.
         missing: return None for status 404.
         divisible: do not retry after a timeout, since the caller then sends smaller requests.
 
@@ -290,8 +290,7 @@ class ElasticServer:
         clock.sleep(min(limits.longest, limits.pause * 2.0 ** (attempt - 1) * (0.5 + clock.chance())))
 
 
-def json_lines(items: Iterable[Any]) -> bytes:
-    """Return ASCII bytes with a line of JSON for each item."""
+def _json_lines(items: Iterable[Any]) -> bytes:
     return b"".join(json.dumps(item).encode("ascii") + b"\n" for item in items)
 
 
@@ -411,9 +410,7 @@ class ElasticIndex:
 
 
 @dataclass(frozen=True)
-class IndexState:
-    """An existing index, as the server describes it."""
-
+class _IndexState:
     uuid: str
     """The server gives each newly made index another."""
     mark: Mapping[str, Any] | None
@@ -424,7 +421,7 @@ class IndexState:
 
 
 @dataclass(frozen=True)
-class IndexIdentity:
+class _IndexIdentity:
     """The identity of an index's contents: equal values mean equal contents, since `writes` only grows."""
 
     uuid: str
@@ -437,10 +434,10 @@ class IndexIdentity:
 
 
 @dataclass(frozen=True)
-class CompleteIndex:
+class _CompleteIndex:
     """An index on the server with exactly the documents of the collection."""
 
-    identity: IndexIdentity
+    identity: _IndexIdentity
     bytes: int
     """Size on the server without replicas."""
     reused: int
@@ -457,18 +454,18 @@ def _elastic_versions(server: ElasticServer) -> dict[str, str]:
     return {name: number}
 
 
-def _complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex | None:
+def _complete_index(server: ElasticServer, index: ElasticIndex) -> _CompleteIndex | None:
     state = _state(server, index)
     if state is None or state.mark is None or state.mark.get("complete") is not True:
         return None
     identity, size = _identity(server, index, state)
-    as_written = IndexIdentity(state.uuid, len(index.corpus), 0, state.mark.get("writes", -1))
+    as_written = _IndexIdentity(state.uuid, len(index.corpus), 0, state.mark.get("writes", -1))
     if identity != as_written or _deviations(index, state):
         return None
-    return CompleteIndex(identity, size, len(index.corpus))
+    return _CompleteIndex(identity, size, len(index.corpus))
 
 
-def _filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[str, str], CompleteIndex]:
+def _filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[str, str], _CompleteIndex]:
     with _elastic_connected(index.settings) as server:
         versions = _elastic_versions(server)
         complete = _complete_index(server, index)
@@ -516,7 +513,7 @@ def _mark(mappings: Any) -> dict[str, Any] | None:  # noqa: ANN401  whatever the
     return mappings if isinstance(mappings, dict) else None
 
 
-def _state(server: ElasticServer, index: ElasticIndex) -> IndexState | None:
+def _state(server: ElasticServer, index: ElasticIndex) -> _IndexState | None:
     with _documented(index.settings.url):
         answer = server.call("GET", f"/{index.index_name}?flat_settings=true", missing=True)
         if answer is None:
@@ -535,10 +532,10 @@ def _state(server: ElasticServer, index: ElasticIndex) -> IndexState | None:
             raise ServiceError(
                 f"{url}: {index.index_name} is there without Weir's mark in its _meta; {way_out}"
             )
-        return IndexState(facts["settings"]["index.uuid"], mark, facts["mappings"], facts["settings"])
+        return _IndexState(facts["settings"]["index.uuid"], mark, facts["mappings"], facts["settings"])
 
 
-def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> tuple[IndexIdentity, int]:
+def _identity(server: ElasticServer, index: ElasticIndex, state: _IndexState) -> tuple[_IndexIdentity, int]:
     with _documented(index.settings.url):
         total, url = int(state.settings["index.number_of_shards"]), index.settings.url
         for attempt in range(SHARD_ATTEMPTS):
@@ -564,7 +561,7 @@ def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> 
                 size = sum(
                     _count(one["size_in_bytes"]) for copy in copies for one in copy["segments"].values()
                 )
-                return IndexIdentity(state.uuid, documents, deleted, writes), size
+                return _IndexIdentity(state.uuid, documents, deleted, writes), size
         raise ServiceError(
             f"{url}: shards of {index.index_name} are lost: {_recovery_hint(server, index, total)}"
         )
@@ -612,7 +609,7 @@ def _primaries(shards: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     return [copy for copies in shards for copy in copies if copy["routing"]["primary"]]
 
 
-def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
+def _deviations(index: ElasticIndex, state: _IndexState) -> list[str]:
     deviations: list[str] = []
     with _documented(index.settings.url):
         properties, computed = state.mappings.get("properties", {}), state.mappings.get("runtime", {})
@@ -647,7 +644,7 @@ def _flat_settings(settings: Mapping[str, Any], within: str) -> Iterator[tuple[s
 
 def _write_index(
     server: ElasticServer, index: ElasticIndex, progress: Progress | None
-) -> tuple[CompleteIndex | None, str]:
+) -> tuple[_CompleteIndex | None, str]:
     state, reused = _begun(server, index)
     query = {"size": 0, "aggs": {"last": {"max": {"field": NUMBER}}}}
     answer = server.call("POST", f"/{index.index_name}/_search", query)
@@ -689,10 +686,10 @@ def _write_index(
     if fault:
         return None, fault
     server.call("PUT", f"/{index.index_name}/_mapping", {"_meta": index.mark(identity.writes)})
-    return CompleteIndex(identity, size, reused), ""
+    return _CompleteIndex(identity, size, reused), ""
 
 
-def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[IndexState, int]:
+def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[_IndexState, int]:
     state = _state(server, index)
     if state is not None and state.mark is not None:
         identity, _ = _identity(server, index, state)
@@ -730,7 +727,7 @@ def _warn_again(index: ElasticIndex, fault: str) -> None:
     give_warning(StoreWarning(f"{index.settings.url}: {index.index_name} {fault}; it is made again"))
 
 
-def _index_fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) -> str:
+def _index_fault(server: ElasticServer, index: ElasticIndex, identity: _IndexIdentity) -> str:
     with _documented(index.settings.url):
         if identity.deleted:
             return f"has {identity.deleted:,} deleted copies, which count in its scores"
@@ -774,7 +771,7 @@ def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict
     waiting, attempt = dict(batch), 1
     while waiting:
         lines = [line for name, fields in waiting.items() for line in ({"create": {"_id": name}}, fields)]
-        answer = server.call("POST", f"/{index.index_name}/_bulk", json_lines(lines))
+        answer = server.call("POST", f"/{index.index_name}/_bulk", _json_lines(lines))
         items = answer.get("items") if isinstance(answer, dict) else None
         if not isinstance(items, list) or len(items) != len(waiting):
             raise AttemptError(
@@ -933,7 +930,7 @@ class Elasticsearch:
         return _removed_indexes(self.settings)
 
     def _searcher(
-        self, index: ElasticIndex, complete: CompleteIndex, versions: Mapping[str, str]
+        self, index: ElasticIndex, complete: _CompleteIndex, versions: Mapping[str, str]
     ) -> ElasticSearcher:
         content = content_of(index.corpus, self.fields_read())
         about = {**self.describe(), "corpus": content, "versions": versions}
@@ -953,7 +950,7 @@ class ElasticSearcher:
 
     name: str
     index: ElasticIndex
-    complete: CompleteIndex
+    complete: _CompleteIndex
     about: Mapping[str, object]
     """Everything that decides an answer; the key of stored answers."""
     dense: DenseRetriever | None
@@ -1094,7 +1091,7 @@ class ElasticAsker:
             lines += [{"search_type": "dfs_query_then_fetch"}, body]
         max_bytes = (1 << 20) + HIT_BYTES * sum(request.body["k"] for request in requests)
         path, several = f"/{self.index}/_msearch", len(requests) > 1
-        answer = self.server.call("POST", path, json_lines(lines), max_bytes=max_bytes, divisible=several)
+        answer = self.server.call("POST", path, _json_lines(lines), max_bytes=max_bytes, divisible=several)
         responses = answer.get("responses") if isinstance(answer, dict) else None
         if not isinstance(responses, list) or len(responses) != len(requests):
             raise AttemptError("malformed", f"the answer has no {len(requests)} responses", again=False)
@@ -1104,7 +1101,7 @@ class ElasticAsker:
         self.server.connection.close()
 
 
-def _check_same(index: ElasticIndex, identity: IndexIdentity) -> None:
+def _check_same(index: ElasticIndex, identity: _IndexIdentity) -> None:
     with _elastic_connected(index.settings) as server:
         complete = _complete_index(server, index)
         if complete is None or complete.identity != identity:

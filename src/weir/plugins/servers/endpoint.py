@@ -196,9 +196,7 @@ _PUBLIC = {"x-algolia-application-id"}
 
 
 @dataclass(frozen=True)
-class ServerLimits:
-    """Limits of concurrency, rate, time and answer size for a server."""
-
+class _ServerLimits:
     concurrency: int = 8
     """Requests at a time."""
     requests_per_minute: float | None = None
@@ -215,7 +213,6 @@ class ServerLimits:
     """Unanswered queries in a row after which no more are asked."""
 
     def of_request(self) -> Limits:
-        """Return the limits of a single request: rate, time limits and attempts."""
         return Limits(
             requests_per_minute=self.requests_per_minute,
             timeout=self.timeout_s,
@@ -227,7 +224,7 @@ class ServerLimits:
 
 
 @dataclass(frozen=True)
-class FieldsTemplate:
+class _FieldsTemplate:
     """A request for a server's field names, sent once before the queries, to refuse searched fields that do
     not exist."""
 
@@ -272,8 +269,8 @@ class SearchTemplate:
     """Where an answer has its error."""
     empty_body: Any = None
     """The body of a request sent after an empty answer; the answer is believed unless this request is refused."""
-    fields: FieldsTemplate | None = None
-    limits: ServerLimits = field(default_factory=ServerLimits)
+    fields: _FieldsTemplate | None = None
+    limits: _ServerLimits = field(default_factory=_ServerLimits)
     name: str = ""
     """The system's name in tables; "" takes the name of its file."""
     stages: Mapping[str, tuple[JsonPath, ...]] = field(default_factory=dict)
@@ -466,7 +463,7 @@ def _merged(tree: Any, other: Any) -> Any:  # noqa: ANN401  any JSON
 
 def _fields_template(
     entries: Mapping[str, Any] | None, body: object, values: Mapping[str, Any]
-) -> FieldsTemplate | None:
+) -> _FieldsTemplate | None:
     if not entries:
         return None
     _check(entries, _FIELDS, "fields.")
@@ -480,7 +477,7 @@ def _fields_template(
     patterns = [filled_in] if isinstance(filled_in, str) else filled_in
     if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
         raise BadValue(f"fields.searched is {patterns!r:.80}, not a list of texts")
-    return FieldsTemplate(entries["path"], _path(entries["names"], values), tuple(patterns))
+    return _FieldsTemplate(entries["path"], _path(entries["names"], values), tuple(patterns))
 
 
 def _stage(name: str, paths: object) -> tuple[str, tuple[JsonPath, ...]]:
@@ -517,8 +514,8 @@ def _header(name: str, text: object, values: Mapping[str, Any]) -> str:
     return "".join(part if part.startswith("${") else _filled_text(part, values) for part in parts)
 
 
-def _server_limits(entries: Mapping[str, Any]) -> ServerLimits:
-    limits = {f.name: f for f in fields(ServerLimits)}
+def _server_limits(entries: Mapping[str, Any]) -> _ServerLimits:
+    limits = {f.name: f for f in fields(_ServerLimits)}
     for name, value in entries.items():
         if name not in limits:
             raise UnknownName("entry", f"limits.{name}", [f"limits.{one}" for one in limits])
@@ -528,7 +525,7 @@ def _server_limits(entries: Mapping[str, Any]) -> ServerLimits:
             raise BadValue(f"limits.{name} is {value!r}, not a {'whole ' if whole else ''}number above 0")
     if entries.get("concurrency", 1) > 1024:
         raise BadValue(f"limits.concurrency is {entries['concurrency']}, more than 1024")
-    return ServerLimits(**entries)
+    return _ServerLimits(**entries)
 
 
 def _check_placeholders(template: SearchTemplate) -> None:

@@ -76,7 +76,7 @@ DISTANCES = {"inner": "<#>", "cosine": "<=>", "l2": "<->"}
 
 
 @dataclass(frozen=True)
-class TextSearch:
+class _TextSearch:
     """Settings of PostgreSQL's full-text search: configuration, query parser, rank function, indexed fields.
 
     Raises BadValue for a value out of range.
@@ -101,12 +101,11 @@ class TextSearch:
         check_whole("normalization", self.normalization, 0, 63)
 
     def facts(self) -> dict[str, object]:
-        """Return all settings that decide the rankings."""
         return {"kind": "full text"} | {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 @dataclass(frozen=True)
-class UserTable:
+class _UserTable:
     """Names of an existing table of a PostgreSQL server, which Weir only reads, and of its columns.
 
     Raises BadValue for wrong names, or neither texts nor vectors to search.
@@ -134,7 +133,6 @@ class UserTable:
             )
 
     def facts(self) -> dict[str, object]:
-        """Return the names of the table and its columns."""
         columns = {"text": list(self.text), "tsvector": self.tsvector, "vector": self.vector}
         return {"name": self.name, "id": self.id} | {k: v for k, v in columns.items() if v}
 
@@ -150,9 +148,9 @@ class PostgresSettings:
     """The address as libpq takes it, without a password, or ${NAME} of an environment variable that holds it."""
     schema: str = "weir"
     """The schema of Weir's own tables."""
-    table: UserTable | None = None
+    table: _UserTable | None = None
     """An existing table; None for one that Weir fills."""
-    text: TextSearch = field(default_factory=TextSearch)
+    text: _TextSearch = field(default_factory=_TextSearch)
     vector: VectorSearch = field(default_factory=VectorSearch)
     concurrency: int = 8
     """Connections that search at a time."""
@@ -216,7 +214,7 @@ def read_postgres_settings(path: Path) -> PostgresSettings:
     table = entries.get("table")
     if isinstance(table, Mapping) and isinstance(table.get("text"), list):
         entries["table"] = {**table, "text": tuple(table["text"])}
-    for name, kind in {"table": UserTable, "text": TextSearch, "vector": VectorSearch}.items():
+    for name, kind in {"table": _UserTable, "text": _TextSearch, "vector": VectorSearch}.items():
         if name in entries:
             entries[name] = settings_value(kind, path, f"[{name}]", entries[name])
     return settings_value(PostgresSettings, path, "the file", entries)
@@ -309,11 +307,11 @@ Fields = Callable[[int, int], Iterator[tuple[bytes, ...]]]
 
 
 @dataclass(frozen=True, eq=False)
-class ServerTable:
+class _ServerTable:
     """The table that Weir creates for a collection's texts or vectors."""
 
     settings: PostgresSettings
-    search: TextSearch | VectorSearch
+    search: _TextSearch | VectorSearch
     corpus: Corpus
     about: dict[str, object]
     """Everything that decides the table; its hash is part of the name."""
@@ -322,14 +320,13 @@ class ServerTable:
 
     @property
     def table_name(self) -> str:
-        """The table's name: "text" or "vectors", and a hash of all that decides the table's contents."""
         text = json.dumps(self.about, sort_keys=True, default=str)
         kind = "text" if self.vectors is None else "vectors"
         return f"{kind}_{hashlib.blake2b(text.encode('utf-8'), digest_size=10).hexdigest()}"
 
 
 @dataclass(frozen=True)
-class TableState:
+class _TableState:
     """A complete table of a collection on the server."""
 
     documents: int
@@ -343,7 +340,7 @@ class TableState:
     """Documents that were there before it was filled."""
 
 
-def _filled_table(table: ServerTable, progress: Progress | None) -> TableState:
+def _filled_table(table: _ServerTable, progress: Progress | None) -> _TableState:
     with _connected(table.settings, read_only=False) as connection, _failing_as(table.settings):
         connection.execute("SET statement_timeout = 0")  # an index of vectors takes its time
         sql = require("psycopg", "servers").sql
@@ -371,7 +368,7 @@ def _filled_table(table: ServerTable, progress: Progress | None) -> TableState:
                     connection.execute(forget, [table.table_name])
                 state = None
             if state is None:
-                if isinstance(table.search, TextSearch):
+                if isinstance(table.search, _TextSearch):
                     own = sql.SQL(
                         "content text NOT NULL, tsv tsvector NOT NULL "
                         "GENERATED ALWAYS AS (to_tsvector({}::regconfig, left(content, {}))) STORED"
@@ -402,7 +399,7 @@ def _filled_table(table: ServerTable, progress: Progress | None) -> TableState:
 
 def _table_state(
     connection: psycopg.Connection[Any], settings: PostgresSettings, name: str
-) -> TableState | None:
+) -> _TableState | None:
     sql = require("psycopg", "servers").sql
     if _exists(connection, settings.schema, "indexes") and _exists(connection, settings.schema, name):
         table = sql.Identifier(settings.schema, name)
@@ -414,7 +411,7 @@ def _table_state(
         if row is not None:
             counted = sql.SQL("SELECT count(*), sum(xmin::text::numeric) FROM {}").format(table)
             [(documents, writers)] = connection.execute(counted).fetchall()
-            return TableState(documents, int(row[0]), dict(row[1]), f"{row[2]} {writers}")
+            return _TableState(documents, int(row[0]), dict(row[1]), f"{row[2]} {writers}")
     return None
 
 
@@ -439,7 +436,7 @@ def _dropped_tables(settings: PostgresSettings) -> list[str]:
 
 
 @contextmanager
-def _alone(connection: psycopg.Connection[Any], table: ServerTable) -> Iterator[None]:
+def _alone(connection: psycopg.Connection[Any], table: _ServerTable) -> Iterator[None]:
     connection.execute("SELECT pg_advisory_lock(hashtext('weir'), hashtext(%s))", [table.table_name])
     try:
         yield
@@ -447,7 +444,7 @@ def _alone(connection: psycopg.Connection[Any], table: ServerTable) -> Iterator[
         connection.execute("SELECT pg_advisory_unlock(hashtext('weir'), hashtext(%s))", [table.table_name])
 
 
-def _copy(connection: psycopg.Connection[Any], table: ServerTable, progress: Progress | None) -> None:
+def _copy(connection: psycopg.Connection[Any], table: _ServerTable, progress: Progress | None) -> None:
     sql = require("psycopg", "servers").sql
     where = _named(table, table.table_name)
     done = connection.execute(sql.SQL("SELECT coalesce(max(doc) + 1, 0) FROM {}").format(where)).fetchone()[0]  # type: ignore[index]  # an aggregate answers with one row
@@ -467,12 +464,12 @@ def _copy(connection: psycopg.Connection[Any], table: ServerTable, progress: Pro
             progress(done, total)
 
 
-def _batch(table: ServerTable, start: int) -> Iterator[bytes]:
+def _batch(table: _ServerTable, start: int) -> Iterator[bytes]:
     corpus, size = table.corpus, 0
     stop = min(start + BATCH_DOCUMENTS, len(corpus))
     places = corpus.ids.tie_ranks[start:stop].astype(">i4")
     if table.vectors is None:
-        assert isinstance(table.search, TextSearch)
+        assert isinstance(table.search, _TextSearch)
         texts = corpus.view(table.search.view, start, stop)
         # A zero byte, which no text of PostgreSQL has, becomes a blank.
         contents = (text.encode("utf-8", "replace").replace(b"\0", b" ") for text in texts)
@@ -489,11 +486,11 @@ def _batch(table: ServerTable, start: int) -> Iterator[bytes]:
             return
 
 
-def _complete(connection: psycopg.Connection[Any], table: ServerTable) -> None:
+def _complete(connection: psycopg.Connection[Any], table: _ServerTable) -> None:
     sql = require("psycopg", "servers").sql
     where, search = _named(table, table.table_name), table.search
     index = sql.Identifier(f"{table.table_name}_idx")
-    if isinstance(search, TextSearch):
+    if isinstance(search, _TextSearch):
         make = sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} USING gin (tsv)").format(index, where)
         connection.execute(make)
     elif search.index == "hnsw":
@@ -510,7 +507,7 @@ def _complete(connection: psycopg.Connection[Any], table: ServerTable) -> None:
     )
 
 
-def _named(table: ServerTable, name: str) -> Any:  # noqa: ANN401  psycopg's
+def _named(table: _ServerTable, name: str) -> Any:  # noqa: ANN401  psycopg's
     return require("psycopg", "servers").sql.Identifier(table.settings.schema, name)
 
 
@@ -544,7 +541,7 @@ class SearchedTable:
     """A table on the server, with the settings of its searches."""
 
     settings: PostgresSettings
-    search: TextSearch | VectorSearch
+    search: _TextSearch | VectorSearch
     name: tuple[str, ...]
     """Schema and table."""
     versions: Mapping[str, str]
@@ -571,7 +568,7 @@ class SearchedTable:
             "place": sql.SQL(", place") if user is None else sql.SQL(""),
         }
         search = self.search
-        if isinstance(search, TextSearch):
+        if isinstance(search, _TextSearch):
             config = sql.Literal(search.config)
             tsvector = sql.Identifier("tsv" if user is None else user.tsvector)
             if user is not None and user.text:
@@ -687,7 +684,7 @@ class PostgresAsker:
 
 
 @dataclass(frozen=True, eq=False)
-class PostgresSearcher:
+class _PostgresSearcher:
     """A table on a server, with the encoder of queries if it has vectors."""
 
     name: str
@@ -704,7 +701,6 @@ class PostgresSearcher:
 
     @cached_property
     def query_encoder(self) -> LoadedEncoder:
-        """The encoder of queries, loaded at the first use."""
         assert self.dense is not None
         return self.dense.encoder.load(settings().device)
 
@@ -723,7 +719,7 @@ class PostgresSearcher:
 
     def loss(self, queries: Queries, k: int) -> Loss:
         search = self.table.search
-        if isinstance(search, TextSearch) or search.index == "exact":
+        if isinstance(search, _TextSearch) or search.index == "exact":
             raise BadValue(f"{self.name} searches exactly; only an approximate index loses anything")
         table = replace(self.table, search=replace(search, index="exact"))
         about = {**self.about, SESSION: "asked exactly"}
@@ -788,7 +784,7 @@ class PostgresCollection:
         return called("postgres", [self.file], dict(self.options))
 
     @property
-    def search_settings(self) -> TextSearch | VectorSearch:
+    def search_settings(self) -> _TextSearch | VectorSearch:
         """The settings of the search by vectors or by text."""
         return self.settings.text if self.dense is None else self.settings.vector
 
@@ -816,7 +812,7 @@ class PostgresCollection:
         text, vector = self.settings.text, self.settings.vector
         settings = replace(
             self.settings,
-            text=TextSearch(config=text.config, view=text.view),
+            text=_TextSearch(config=text.config, view=text.view),
             vector=replace(vector, ef_search=VectorSearch().ef_search),
         )
         options = tuple((name, value) for name, value in self.options if name in ("encoder", "index"))
@@ -827,7 +823,7 @@ class PostgresCollection:
             self.dense.fetch()
 
     @checked
-    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> _PostgresSearcher:
         """Copy the documents that the server lacks, with vectors if these are searched, and return the
         searcher."""
         vectors = None
@@ -835,7 +831,7 @@ class PostgresCollection:
             vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
         content = content_of(corpus, self.fields_read())
         about = {"format": FORMAT, "corpus": content, "system": self.indexed_as()._described()}
-        table = ServerTable(self.settings, self.search_settings, corpus, about, vectors)
+        table = _ServerTable(self.settings, self.search_settings, corpus, about, vectors)
         state = _filled_table(table, context.progress)
         if context.folder is not None:
             with atomic_dir(context.folder) as folder:
@@ -844,7 +840,7 @@ class PostgresCollection:
                 seal_folder(folder, "index.json", facts)
         return self._searcher(corpus, table.table_name, state)
 
-    def open(self, corpus: Corpus, context: Context) -> PostgresSearcher:
+    def open(self, corpus: Corpus, context: Context) -> _PostgresSearcher:
         """Return the searcher; raises StoreError if the server has no complete table, ServiceError if it fails."""
         at = folder_of(context)
         facts = open_folder(at, "index.json")
@@ -857,14 +853,14 @@ class PostgresCollection:
     def uninstall(self) -> list[str]:
         return _dropped_tables(self.settings)
 
-    def _searcher(self, corpus: Corpus, table: str, state: TableState) -> PostgresSearcher:
+    def _searcher(self, corpus: Corpus, table: str, state: _TableState) -> _PostgresSearcher:
         name, versions = (self.settings.schema, table), state.versions
         searched = SearchedTable(
             self.settings, self.search_settings, name, versions, bytes=state.bytes, reused=state.reused
         )
         content = content_of(corpus, self.fields_read())
         about = {**self.describe(), "corpus": content, "versions": versions, "answered by": state.identity}
-        return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUsage("", versions))
+        return _PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUsage("", versions))
 
 
 @dataclass(frozen=True)
@@ -910,7 +906,7 @@ class PostgresTable:
         return True
 
     @checked
-    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> _PostgresSearcher:
         """Return a searcher; raises ServiceError if the server cannot be reached, BadValue without pgvector."""
         assert self.settings.table is not None
         with _connected(self.settings, read_only=True) as connection, _failing_as(self.settings):
@@ -919,7 +915,7 @@ class PostgresTable:
         name = tuple(self.settings.table.name.split("."))
         searched = SearchedTable(self.settings, search, name, versions, own=False)
         about = {**self.describe(), "versions": versions}
-        return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUsage("", versions))
+        return _PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUsage("", versions))
 
     components = no_parts
     open = open_anew

@@ -56,7 +56,7 @@ Settings: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class _Side:
     """One of two compared systems: run, values, settings, analysers, and its live index or BM25."""
 
     name: str
@@ -73,47 +73,41 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """A collection's judged queries with the measure and rules of scoring."""
-
+class _Evaluation:
     dataset: Dataset
     measure: Measure
     rules: ScoringRules
 
     @cached_property
     def qrels(self) -> Qrels:
-        """The judgments of the queries that count."""
         return self.rules.counted(self.dataset.qrels)
 
     @cached_property
     def judged_queries(self) -> Queries:
-        """Return the judged queries, the first 1,000 at most."""
         judged = np.flatnonzero(self.qrels.queries.codes(self.dataset.queries.ids.strings) >= 0)
         return self.dataset.queries.take(judged[:MOST_QUERIES])
 
     @property
     def k(self) -> int:
-        """The number of documents that each system returns."""
         return max(DEPTH, self.measure.cutoff or 0)
 
     def values_of_run(self, run: Run) -> Float64:
-        """Return a run's value for each judged query, float64; NaN for a query beyond the first 1,000."""
+        """NaN for a query beyond the first 1,000."""
         values = rescored(self.rules.ranked(run), self.qrels, Scoring(self.measure))
         return np.where(self.judged_queries.ids.codes(self.qrels.queries.strings) >= 0, values, np.nan)
 
     def mean_of_run(self, run: Run) -> float:
-        """Return the measure's mean over the queries that were searched."""
         return defined_mean(self.values_of_run(run), self.measure)
 
 
-def _side(system: Retriever, evaluation: Evaluation) -> Side:
+def _side(system: Retriever, evaluation: _Evaluation) -> _Side:
     dataset = evaluation.dataset
     adapted = adapted_to(system, dataset.name, dataset.instruction)
     if isinstance(adapted, BM25):
         recipe = adapted.recipe
         run = adapted.index(dataset.corpus).search(evaluation.judged_queries, evaluation.k)
         words = {recipe.fields: _analysed_by(recipe.analysis)}
-        return Side(
+        return _Side(
             str(system), run, evaluation.values_of_run(run), _bm25_settings(adapted), words, bm25=adapted
         )
     if not isinstance(adapted, LiveIndexed):
@@ -125,7 +119,7 @@ def _side(system: Retriever, evaluation: Evaluation) -> Side:
         if analyzer := index.analyzer(name, search=True):
             by_analyzer.setdefault(analyzer, []).append(name)
     words = {tuple(names): partial(index.analysed, analyzer) for analyzer, names in by_analyzer.items()}
-    return Side(
+    return _Side(
         str(system),
         run,
         evaluation.values_of_run(run),
@@ -156,7 +150,7 @@ def _bm25_settings(system: BM25) -> Settings:
     )
 
 
-def _engine_settings(index: LiveIndex, evaluation: Evaluation) -> Settings:
+def _engine_settings(index: LiveIndex, evaluation: _Evaluation) -> Settings:
     shape = index.shape
     names = [name for name, _ in shape.fields]
     constants, factors = _constants(index, evaluation), dict[str, str]()
@@ -195,7 +189,7 @@ def _engine_settings(index: LiveIndex, evaluation: Evaluation) -> Settings:
     return tuple(entries)
 
 
-def _constants(index: LiveIndex, evaluation: Evaluation) -> dict[str, dict[str, float]]:
+def _constants(index: LiveIndex, evaluation: _Evaluation) -> dict[str, dict[str, float]]:
     constants: dict[str, dict[str, float]] = {}
     for text in evaluation.judged_queries.text.tolist()[:SHOWN_QUERIES]:
         body = index.body(text, 1)
@@ -232,7 +226,7 @@ def _by_field(values: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True)
-class TermDifference:
+class _TermDifference:
     """A word of queries from which two systems make different terms; "" for no term."""
 
     word: str
@@ -254,7 +248,7 @@ def _other_terms(first: Words, second: Words) -> list[tuple[str, str, str]]:
 
 
 @dataclass(frozen=True, eq=False)
-class AnalysedQueries:
+class _AnalysedQueries:
     """The words from which two systems make different terms, by query."""
 
     by_query: tuple[tuple[tuple[str, str, str, str], ...], ...]
@@ -266,22 +260,20 @@ class AnalysedQueries:
 
     @property
     def different_queries(self) -> int:
-        """The number of queries with different terms in the two systems."""
         return sum(map(bool, self.by_query))
 
     @property
-    def terms(self) -> tuple[TermDifference, ...]:
-        """Return each such word with the number of its queries, most frequent first."""
+    def terms(self) -> tuple[_TermDifference, ...]:
         counts = Counter(one for words in self.by_query for one in set(words))
         return tuple(
-            TermDifference(word, first, second, fields, n)
+            _TermDifference(word, first, second, fields, n)
             for (word, first, second, fields), n in sorted(
                 counts.items(), key=lambda item: (-item[1], item[0])
             )
         )
 
 
-def _analysed(first: Side, second: Side, queries: Queries) -> AnalysedQueries:
+def _analysed(first: _Side, second: _Side, queries: Queries) -> _AnalysedQueries:
     texts = queries.text.tolist()
     analysed = [
         {fields: [words(text) for text in texts] for fields, words in side.words.items()}
@@ -298,7 +290,7 @@ def _analysed(first: Side, second: Side, queries: Queries) -> AnalysedQueries:
         by_query.append(tuple(rows))
     engine = analysed[0] if second.bm25 is not None else analysed[1]
     if (first.bm25 is None) == (second.bm25 is None) or len(engine) != 1:
-        return AnalysedQueries(tuple(by_query))
+        return _AnalysedQueries(tuple(by_query))
     [words_of_queries] = engine.values()
     terms = [[term for _, term in words if term] for words in words_of_queries]
     misses = {}
@@ -307,14 +299,14 @@ def _analysed(first: Side, second: Side, queries: Queries) -> AnalysedQueries:
         misses[name] = sum(analyzer.tokens(text) != own for text, own in zip(texts, terms, strict=True))
     # On Latin letters, analyzers that cut other scripts into pairs equal the analyzer of words.
     nearest = min(misses, key=lambda name: (misses[name], analyzers.get(name).cut is not None))
-    return AnalysedQueries(tuple(by_query), nearest, misses[nearest])
+    return _AnalysedQueries(tuple(by_query), nearest, misses[nearest])
 
 
 # ----------
 # Changes, each made alone: of a search, which the live index answers again; of BM25, towards the index.
 
 
-def _searched_again(index: LiveIndex, evaluation: Evaluation, changed: Mapping[str, Json]) -> Run:
+def _searched_again(index: LiveIndex, evaluation: _Evaluation, changed: Mapping[str, Json]) -> Run:
     queries, corpus = evaluation.judged_queries, evaluation.dataset.corpus
     numbers: list[int] = []
     names: list[str] = []
@@ -331,7 +323,7 @@ def _searched_again(index: LiveIndex, evaluation: Evaluation, changed: Mapping[s
 
 
 def _nearer(
-    system: BM25, index: LiveIndex, analysed: AnalysedQueries, settings: Mapping[str, str], corpus: Corpus
+    system: BM25, index: LiveIndex, analysed: _AnalysedQueries, settings: Mapping[str, str], corpus: Corpus
 ) -> list[tuple[str, BM25]]:
     recipe, shape = system.recipe, index.shape
     own = {"k1": recipe.k1, "b": recipe.b, "analyzer": recipe.analyzer}
@@ -374,7 +366,7 @@ def _nearer(
 
 
 @dataclass(frozen=True)
-class QueryDifference:
+class _QueryDifference:
     """A query with different values, and its relevant document that moved most."""
 
     query: str
@@ -391,8 +383,8 @@ class QueryDifference:
 
 
 def _differing(
-    first: Side, second: Side, evaluation: Evaluation, analysed: AnalysedQueries
-) -> Iterator[QueryDifference]:
+    first: _Side, second: _Side, evaluation: _Evaluation, analysed: _AnalysedQueries
+) -> Iterator[_QueryDifference]:
     qrels, queries = evaluation.qrels, evaluation.judged_queries
     grades = qrels.to_dict()
     gap = np.nan_to_num(np.abs(second.value - first.value))
@@ -411,7 +403,7 @@ def _differing(
         words = analysed.by_query[number]
         values = float(first.value[judged]), float(second.value[judged])
         if not moved:
-            yield QueryDifference(name, text, *values, words)
+            yield _QueryDifference(name, text, *values, words)
             continue
         one, other = (
             "" if side.index is None else _parts(side.index, text, evaluation.k, moved)
@@ -419,7 +411,7 @@ def _differing(
         )
         parts = f"first: {one}; second: {other}" if one and other else one or other
         before, after = ranks[moved]
-        yield QueryDifference(name, text, *values, words, moved, (before, after), parts)
+        yield _QueryDifference(name, text, *values, words, moved, (before, after), parts)
 
 
 def _ranks(run: Run) -> dict[tuple[str, str], int]:
@@ -460,14 +452,14 @@ class EngineWhy:
     settings: tuple[SettingDifference, ...]
     effects: tuple[Effect, ...]
     """Changes that were searched again; `kind` says on which side."""
-    terms: tuple[TermDifference, ...]
+    terms: tuple[_TermDifference, ...]
     analysed: int
     """Number of queries with a word in `terms`."""
     nearest: str
     """Weir's analyzer nearest to the engine's; "" if none was looked for."""
     nearest_misses: int
     """Queries for which its terms are different."""
-    queries: tuple[QueryDifference, ...]
+    queries: tuple[_QueryDifference, ...]
     """Queries that differ most."""
     same_top: int
     """Of `shared` queries, those whose first ten documents are the same in the same order."""
@@ -486,7 +478,7 @@ def _explain_engine(first: Retriever, second: Retriever, dataset: Dataset, measu
             f"neither {first} nor {second} is an engine that explains its scores; weir run both, then "
             "weir why with the folders of their results"
         )
-    evaluation = Evaluation(dataset, measure, ScoringRules.of(dataset))
+    evaluation = _Evaluation(dataset, measure, ScoringRules.of(dataset))
     one, other = _side(first, evaluation), _side(second, evaluation)
     analysed = _analysed(one, other, evaluation.judged_queries)
     same, shared = same_top(one.run, other.run)
@@ -513,7 +505,9 @@ def _explain_engine(first: Retriever, second: Retriever, dataset: Dataset, measu
     )
 
 
-def _effects(first: Side, second: Side, evaluation: Evaluation, analysed: AnalysedQueries) -> list[Effect]:
+def _effects(
+    first: _Side, second: _Side, evaluation: _Evaluation, analysed: _AnalysedQueries
+) -> list[Effect]:
     before = defined_mean(first.value, evaluation.measure), defined_mean(second.value, evaluation.measure)
     sides = (first, second)
 

@@ -82,7 +82,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Board:
+class _Board:
     """The systems on the datasets that pass a filter such as "task: Fact Checking", best first."""
 
     filter: str
@@ -96,7 +96,7 @@ class Site:
 
     folder: str
     measure: str
-    boards: tuple[Board, ...]
+    boards: tuple[_Board, ...]
     rows: tuple[Row, ...]
     refused: tuple[tuple[str, str], ...]
     """(pack, reason)."""
@@ -343,7 +343,7 @@ def _boards(
     comparisons: Sequence[Comparison],
     trained: Mapping[str, frozenset[str] | None],
     grid: Mapping[tuple[str, str], Scores],
-) -> tuple[Board, ...]:
+) -> tuple[_Board, ...]:
     collections = {row.dataset: row.unit or row.dataset for row in rows}
     datasets = list(collections)
 
@@ -360,7 +360,7 @@ def _boards(
         return verdicts_across(units)
 
     boards = [
-        Board(
+        _Board(
             name, of, rank_ranges(of, rows, [c for c in comparisons if c.dataset in of], verdicts(of, grid))
         )
         for name, of in filters(collections).items()
@@ -381,7 +381,7 @@ def _boards(
         ]
         cells = {(d, s): values for (d, s), values in grid.items() if unseen(s, d)}
         there = rank_ranges(datasets, zero_shot, between, verdicts(datasets, cells))
-        boards.append(Board(ZERO_SHOT, tuple(datasets), there))
+        boards.append(_Board(ZERO_SHOT, tuple(datasets), there))
     return tuple(boards)
 
 
@@ -554,7 +554,7 @@ def _index(site: Site, provenance: Mapping[str, dict[str, str]]) -> str:
     return f'<p class="weir-lead">{html_escaped(lead)}</p>{chosen}{more}{data}'
 
 
-def _board(board: Board, provenance: Mapping[str, dict[str, str]]) -> str:
+def _board(board: _Board, provenance: Mapping[str, dict[str, str]]) -> str:
     rows = [
         _cell(_range(one.best, one.worst), value=one.best)
         + _name(one.system, f"systems/{_slug(one.system)}.html")

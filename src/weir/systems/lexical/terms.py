@@ -107,7 +107,7 @@ NEWLINE = 0x0A
 T = TypeVar("T", bound=np.generic)
 
 
-class WordTable:
+class _WordTable:
     """Distinct words, numbered from 0 in order of first occurrence.
 
     expected: number of words, if known.
@@ -153,12 +153,10 @@ class WordTable:
             self._grow()
 
     def all_words(self) -> Strings:
-        """Return all words, in order of numbers."""
         ptr = self._ptr[: len(self) + 1]
         return Strings(_read_only(self._arena[: int(ptr[-1])]), _read_only(ptr))
 
     def word_lines(self, start: int) -> str:
-        """Return the words from number `start` on, separated by line ends; "" if there are none."""
         ptr = self._ptr[start : len(self) + 1]
         if len(ptr) < 2:
             return ""
@@ -224,8 +222,8 @@ class TermTable:
     def __init__(self, analyzer: Analyzer, terms: Strings | None = None) -> None:
         self.analyzer = analyzer
         self._given = terms
-        self._words = WordTable()
-        self._terms: WordTable | None = None
+        self._words = _WordTable()
+        self._terms: _WordTable | None = None
         self._term_of: Int32 = np.empty(0, np.int32)
         self._unknown = False  # whether a looked-up word has no number: it gets one when it is added
         self._scratch: Int32 = np.empty(0, np.int32)
@@ -310,7 +308,7 @@ class TermTable:
             return
         terms = self.analyzer.normalise_lines(self._words.word_lines(first_new))
         if self._terms is None:
-            table = WordTable(0 if self._given is None else len(self._given))
+            table = _WordTable(0 if self._given is None else len(self._given))
             if self._given is not None:
                 table.scan(self._given, self._lines)
                 if len(table) != len(self._given):

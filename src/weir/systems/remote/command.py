@@ -51,12 +51,12 @@ PIPE_BYTES = 1 << 12
 """Bytes that a pipe accepts at once on every operating system, read or not."""
 
 
-class TimedOutError(Exception):
+class _TimedOutError(Exception):
     """Raised for a program that was silent too long and was ended."""
 
 
 @dataclass(eq=False)
-class Program:
+class _Program:
     """A process that answers through pipes, and is ended after too long a silence."""
 
     process: subprocess.Popen[bytes]
@@ -67,7 +67,7 @@ class Program:
     _listening: threading.Thread = field(init=False)
 
     @staticmethod
-    def started(arguments: Sequence[str], silence: float) -> Program:
+    def started(arguments: Sequence[str], silence: float) -> _Program:
         """Start a program without a shell and without API keys; raises BadValue if it cannot start.
 
         silence: seconds to wait for a line.
@@ -85,7 +85,7 @@ class Program:
             )
         except OSError as error:
             raise BadValue(f"cannot start '{arguments[0]}': {error.strerror or error}") from None
-        return Program(process, silence)
+        return _Program(process, silence)
 
     def __post_init__(self) -> None:
         assert self.process.stderr is not None
@@ -94,7 +94,6 @@ class Program:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def send(self, data: bytes) -> None:
-        """Send bytes without waiting until they are read."""
         pipe = self.process.stdin
         assert pipe is not None
         self._awaited = time.monotonic()
@@ -104,7 +103,7 @@ class Program:
             threading.Thread(target=_put, args=(pipe, data), daemon=True).start()
 
     def read_line(self) -> bytes:
-        """Return the next line, cut after LINE_BYTES + 1 bytes; b"" at the end. Raises TimedOutError after
+        """Return the next line, cut after LINE_BYTES + 1 bytes; b"" at the end. Raises _TimedOutError after
         too long a silence."""
         assert self.process.stdout is not None
         self._awaited = time.monotonic()
@@ -113,15 +112,13 @@ class Program:
         except ValueError:  # closed: it was ended
             data = b""
         if not data and self.timed_out:
-            raise TimedOutError
+            raise _TimedOutError
         return data
 
     def idle(self) -> None:
-        """Stop measuring silence until the next `send` or `read_line`."""
         self._awaited = 0.0
 
     def end(self, patience: float = 0.0) -> None:
-        """End the process and its children, after `patience` seconds for it to end by itself."""
         if not self._awaited and self.process.stdin is not None:
             with suppress(OSError):
                 self.process.stdin.close()
@@ -141,12 +138,10 @@ class Program:
 
     @property
     def ending(self) -> str:
-        """Exit code or signal of the ended process, in words."""
         code = self.process.returncode
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
     def last_words(self) -> str:
-        """Return "; " and the last lines of standard error, or that there are none."""
         text = " ".join(" ".join(self.tail).split())
         return f"; on standard error: {text[-TAIL_CHARACTERS:]}" if text else "; nothing on standard error"
 
@@ -287,7 +282,7 @@ class Command:
 class _ProgramAsker:
     command: Command
     retried: Retried
-    program: Program | None = None
+    program: _Program | None = None
     closed: bool = False
     answered: bool = False  # whether it ever answered
     starts: int = 0
@@ -319,7 +314,7 @@ class _ProgramAsker:
     ) -> Generator[Outcome, None, list[tuple[Request, AttemptError]]]:
         if self.program is None:
             self.starts += 1
-            self.program = Program.started(self.command.arguments, self.command.timeout_s)
+            self.program = _Program.started(self.command.arguments, self.command.timeout_s)
         program = self.program
         waiting = {request.body["id"]: request for request in requests}
         failed: list[tuple[Request, AttemptError]] = []
@@ -329,11 +324,11 @@ class _ProgramAsker:
         while waiting:
             try:
                 request, answer = _answer(program.read_line(), waiting)
-            except (TimedOutError, AttemptError) as error:
+            except (_TimedOutError, AttemptError) as error:
                 self.program = None
                 gone = isinstance(error, AttemptError) and error.kind == "failed"
                 program.end(2.0 if gone else 0.0)
-                if isinstance(error, TimedOutError):
+                if isinstance(error, _TimedOutError):
                     within = f"no answer within {self.command.timeout_s:g} seconds (timeout_s)"
                     ended = AttemptError("timed out", within + program.last_words())
                 elif gone:

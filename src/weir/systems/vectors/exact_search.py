@@ -65,7 +65,7 @@ class ArraySource:
 
 
 @dataclass(frozen=True, eq=False)
-class SubsetSource:
+class _SubsetSource:
     """Selected vectors of another source, numbered from 0."""
 
     rows: VectorSource
@@ -184,7 +184,7 @@ def scan(
             read = rows.block(start, min(start + size, len(rows)))
             if not kernels.dot_product.all_finite(read):
                 bad = start + int(np.flatnonzero(~np.isfinite(read).all(axis=1))[0])
-                bad = int(rows.numbers[bad]) if isinstance(rows, SubsetSource) else bad
+                bad = int(rows.numbers[bad]) if isinstance(rows, _SubsetSource) else bad
                 raise BadValue(f"the vector of document {bad} is not finite")
             if number % pause == pause - 1:
                 rows.release()
@@ -416,7 +416,7 @@ def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVecto
     if queries <= FEW_QUERIES or 2 * SAMPLED_ONE_IN * place > k * (1 + math.log(n / k)):
         return vectors, 0
     numbers = spread(n, n // (SAMPLED_ONE_IN * SAMPLE_RUN), SAMPLE_RUN)
-    rows = SubsetSource(vectors.rows, numbers)
+    rows = _SubsetSource(vectors.rows, numbers)
     return replace(vectors, rows=rows, rank=vectors.rank[numbers], progress=None), place
 
 

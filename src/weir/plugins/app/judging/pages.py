@@ -50,7 +50,7 @@ SHOWN_LABELS = 200
 
 
 @dataclass(frozen=True)
-class ShownPool:
+class _ShownPool:
     """A pool's facts on all its pages: names, grades, reasons, guidelines."""
 
     name: str
@@ -66,7 +66,7 @@ class ShownPool:
 
 
 @dataclass(frozen=True)
-class ShownPair:
+class _ShownPair:
     """A pair with its texts and metadata, and the judge's own answer."""
 
     number: int
@@ -90,13 +90,11 @@ class ShownPair:
 
 
 @dataclass(frozen=True)
-class JudgePage:
-    """The page on which a judge grades a pair."""
-
-    pool: ShownPool
+class _JudgePage:
+    pool: _ShownPool
     query: str
     """Text of the query, else its identifier."""
-    pair: ShownPair | None
+    pair: _ShownPair | None
     """None if nothing is left."""
     progress: Progress
     time_left: str
@@ -114,13 +112,11 @@ class JudgePage:
 
 
 @dataclass(frozen=True)
-class QueryPage:
-    """The page with all pairs of a query for a judge."""
-
-    pool: ShownPool
+class _QueryPage:
+    pool: _ShownPool
     name: str
     query: str
-    pairs: tuple[ShownPair, ...]
+    pairs: tuple[_ShownPair, ...]
     progress: Progress
     at: int
     """Number of the first pair shown; -1 for the first without a grade."""
@@ -143,33 +139,31 @@ class QueryRow:
 class QueriesPage:
     """The list of a pool's queries, with a judge's progress."""
 
-    pool: ShownPool
+    pool: _ShownPool
     queries: tuple[QueryRow, ...]
     progress: Progress
 
 
 @dataclass(frozen=True)
-class ShownDocument:
+class _ShownDocument:
     """A document as one side of a comparison."""
 
     document: str
     title: Marked
     text: Marked
     fields: Fields
-    """As `ShownPair.fields`."""
+    """As `_ShownPair.fields`."""
 
 
 @dataclass(frozen=True)
-class ComparePage:
-    """The page on which a judge compares two documents or rankings."""
-
-    pool: ShownPool
+class _ComparePage:
+    pool: _ShownPool
     number: int
     """-1 if nothing is left."""
     task: str
     query: str
-    left: tuple[ShownDocument, ...]
-    right: tuple[ShownDocument, ...]
+    left: tuple[_ShownDocument, ...]
+    right: tuple[_ShownDocument, ...]
     key: str
     done: int
     """Comparisons that this judge has answered."""
@@ -193,9 +187,9 @@ def _judge_of(visit: Visit) -> str:
     return visit.judge
 
 
-def _pool(room: Room, plan: Plan) -> ShownPool:
+def _pool(room: Room, plan: Plan) -> _ShownPool:
     guidelines = room.tasks.guidelines_for(plan.grades)
-    return ShownPool(room.name, room.tasks.name, plan.grades, REASONS, guidelines, room.tasks.golden)
+    return _ShownPool(room.name, room.tasks.name, plan.grades, REASONS, guidelines, room.tasks.golden)
 
 
 def _fields(visit: Visit, room: Room, documents: Sequence[str]) -> dict[str, Fields]:
@@ -207,11 +201,11 @@ def _fields(visit: Visit, room: Room, documents: Sequence[str]) -> dict[str, Fie
     return fields_of(corpus, documents)
 
 
-def _shown(room: Room, table: Table, turn: Turn, judge: str, fields: Mapping[str, Fields]) -> ShownPair:
+def _shown(room: Room, table: Table, turn: Turn, judge: str, fields: Mapping[str, Fields]) -> _ShownPair:
     pair, words = turn.pair, Words.of(room.tasks.queries.get(turn.pair.query, ""), ())
     item = turn.item(judge)
     label = table.standing.label(item)
-    return ShownPair(
+    return _ShownPair(
         pair.number,
         pair.query,
         pair.document,
@@ -236,7 +230,7 @@ def _time_left(found: Progress) -> str:
     return counted(round(minutes), "minute") if minutes < 90 else f"{minutes / 60:.1f} hours"
 
 
-def _judge_page(visit: Visit, deciding: bool = False) -> JudgePage:
+def _judge_page(visit: Visit, deciding: bool = False) -> _JudgePage:
     room, judge = _room_of(visit), _judge_of(visit)
     turn = room.turn(judge, deciding)
     disagreements = contested(room.snapshot()) if deciding or turn is None else []
@@ -245,7 +239,7 @@ def _judge_page(visit: Visit, deciding: bool = False) -> JudgePage:
     with room.table() as table:
         mine = progress(table, judge)
         notes = sorted((float(one.grade or 0), table.standing.note(one.item)) for one in others)
-        return JudgePage(
+        return _JudgePage(
             _pool(room, table.plan),
             "" if turn is None else room.tasks.query_text(turn.pair.query),
             None if turn is None else _shown(room, table, turn, judge, fields),
@@ -259,18 +253,18 @@ def _judge_page(visit: Visit, deciding: bool = False) -> JudgePage:
         )
 
 
-def _decide_page(visit: Visit) -> JudgePage:
+def _decide_page(visit: Visit) -> _JudgePage:
     return _judge_page(visit, deciding=True)
 
 
-def _query_page(visit: Visit) -> QueryPage:
+def _query_page(visit: Visit) -> _QueryPage:
     room, judge, name = _room_of(visit), _judge_of(visit), visit.names["query"]
     if name not in room.tasks.of_query:
         raise UnknownName("query of this pool", name, room.tasks.of_query)
     turns, at = room.query_turns(judge, name), visit.one("at")
     fields = _fields(visit, room, [turn.pair.document for turn in turns])
     with room.table() as table:
-        return QueryPage(
+        return _QueryPage(
             _pool(room, table.plan),
             name,
             room.tasks.query_text(name),
@@ -300,21 +294,21 @@ def queries_page(visit: Visit) -> QueriesPage:
         return QueriesPage(_pool(room, table.plan), tuple(rows), progress(table, judge))
 
 
-def _compare_page(visit: Visit) -> ComparePage:
+def _compare_page(visit: Visit) -> _ComparePage:
     room, judge = _room_of(visit), _judge_of(visit)
     found, everything = room.comparison(judge), room.comparisons()
     with room.table() as table:
         label = (table.standing.label(one.item(judge)) for one in everything)
         done = sum(one is not None and one.answers for one in label)
         if found is None:
-            shown: tuple[tuple[ShownDocument, ...], ...] = ((), ())
+            shown: tuple[tuple[_ShownDocument, ...], ...] = ((), ())
         else:
             sides = dict(zip((found.first, found.second), found.documents, strict=True))
             left = found.left(table.plan.seed, judge)
             right = found.second if left == found.first else found.first
             fields = _fields(visit, room, [*sides[left], *sides[right]])
             shown = tuple(_documents(room, found, sides[name], fields) for name in (left, right))
-        return ComparePage(
+        return _ComparePage(
             _pool(room, table.plan),
             -1 if found is None else found.number,
             "" if found is None else found.task,
@@ -329,11 +323,11 @@ def _compare_page(visit: Visit) -> ComparePage:
 
 def _documents(
     room: Room, comparison: Comparison, names: Sequence[str], fields: Mapping[str, Fields]
-) -> tuple[ShownDocument, ...]:
+) -> tuple[_ShownDocument, ...]:
     words = Words.of(room.query_text(comparison.query), ())
     texts = room.texts(comparison.query, names)
     return tuple(
-        ShownDocument(name, words.marked(title), words.marked(text), fields.get(name, ()))
+        _ShownDocument(name, words.marked(title), words.marked(text), fields.get(name, ()))
         for name, (title, text) in zip(names, texts, strict=True)
     )
 
@@ -458,10 +452,8 @@ class RoomsPage:
 
 
 @dataclass(frozen=True)
-class SupervisorPage:
-    """The owner's page of a pool: progress, agreement, settings, files."""
-
-    pool: ShownPool
+class _SupervisorPage:
+    pool: _ShownPool
     plan: Plan
     stands: Supervision
     events: int
@@ -482,7 +474,7 @@ class SupervisorPage:
 
 
 @dataclass(frozen=True)
-class TakenRow:
+class _TakenRow:
     """A group of labels that were withdrawn together, as the page lists it."""
 
     number: int
@@ -494,10 +486,8 @@ class TakenRow:
 
 
 @dataclass(frozen=True)
-class BackPage:
-    """The page for withdrawing the labels that a filter selects."""
-
-    pool: ShownPool
+class _BackPage:
+    pool: _ShownPool
     query: str
     judge: str
     since: str
@@ -510,14 +500,12 @@ class BackPage:
     judges: tuple[str, ...]
     said: str
     """Message on labels just withdrawn or restored; "" for none."""
-    before: tuple[TakenRow, ...]
+    before: tuple[_TakenRow, ...]
     """Groups of withdrawn labels, which can be restored, the latest first."""
 
 
 @dataclass(frozen=True)
-class ChangedRow:
-    """A query with its values before and after a pool's judgments."""
-
+class _ChangedRow:
     query: str
     text: str
     before: tuple[float, ...]
@@ -525,16 +513,14 @@ class ChangedRow:
 
 
 @dataclass(frozen=True)
-class ChangedPage:
-    """The page of scores before and after a pool's judgments."""
-
-    pool: ShownPool
+class _ChangedPage:
+    pool: _ShownPool
     changes: Changes | None
     """None without judgments, or if no system answers."""
     systems: tuple[System, ...]
     verdicts: str
     """Which verdicts on pairs of systems changed; "" if none did."""
-    queries: tuple[ChangedRow, ...]
+    queries: tuple[_ChangedRow, ...]
     """The first changed queries."""
     lacking: tuple[tuple[System, str], ...]
     """(system, why it has no scores)."""
@@ -567,7 +553,7 @@ def room_row(room: Room) -> RoomRow:
         )
 
 
-def _progress_page(visit: Visit) -> SupervisorPage:
+def _progress_page(visit: Visit) -> _SupervisorPage:
     room = _room_of(visit)
     table = room.snapshot()
     stands, plan, events = supervision(table), table.plan, table.standing.last
@@ -577,7 +563,7 @@ def _progress_page(visit: Visit) -> SupervisorPage:
         for event in compared
         if event.task == "rankings"
     ]
-    return SupervisorPage(
+    return _SupervisorPage(
         _pool(room, plan),
         plan,
         stands,
@@ -630,17 +616,17 @@ def _add_comparisons(visit: Visit) -> Redirect:
     return Redirect(address("judge", room.name, "progress"))
 
 
-def back_page(visit: Visit) -> BackPage:
+def back_page(visit: Visit) -> _BackPage:
     """Return the page of labels that the URL's filter selects for withdrawal; raises BadValue for an invalid date."""
     return _back_page(visit, dict(visit.asked), "")
 
 
-def _back_page(visit: Visit, asked: Mapping[str, str], said: str) -> BackPage:
+def _back_page(visit: Visit, asked: Mapping[str, str], said: str) -> _BackPage:
     room = _room_of(visit)
     with room.journal.reading() as standing:
         labels = _filtered(room, asked, standing.current()) if any(map(asked.get, FILTERS)) else []
         judges = tuple(sorted({event.judge for event in standing.current()}))
-    return BackPage(
+    return _BackPage(
         _pool(room, room.plan()),
         asked.get("query", ""),
         asked.get("judge", ""),
@@ -655,10 +641,10 @@ def _back_page(visit: Visit, asked: Mapping[str, str], said: str) -> BackPage:
     )
 
 
-def _taken_row(taken: TakenBack) -> TakenRow:
+def _taken_row(taken: TakenBack) -> _TakenRow:
     first = taken.events[0]
     when = datetime.fromtimestamp(first.time, UTC).isoformat(" ", "minutes")[:16]
-    return TakenRow(taken.group_number, len(taken.events), when, first.author, first.text)
+    return _TakenRow(taken.group_number, len(taken.events), when, first.author, first.text)
 
 
 FILTERS = ("query", "judge", "since", "until", "changed")
@@ -687,7 +673,7 @@ def _date(text: str, otherwise: float) -> float:
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
-def _take_back(visit: Visit) -> BackPage:
+def _take_back(visit: Visit) -> _BackPage:
     room, given = _room_of(visit), visit.given
     with room.journal.writing() as standing:
         if not any(map(given.get, FILTERS)):
@@ -703,12 +689,12 @@ def _take_back(visit: Visit) -> BackPage:
     )
 
 
-def _put_back(visit: Visit) -> BackPage:
+def _put_back(visit: Visit) -> _BackPage:
     count = _room_of(visit).put_back(visit.given.get("number", ""), visit.judge)
     return _back_page(visit, {}, f"{counted(count, 'label')} put back.")
 
 
-def _changed_page(visit: Visit) -> ChangedPage:
+def _changed_page(visit: Visit) -> _ChangedPage:
     room, measure = _room_of(visit), visit.one("measure", "nDCG@10")
     results = visit.folder.results() if _rooms_of(visit).results is not None else None
     subject: Subject | None = None
@@ -730,13 +716,13 @@ def _changed_page(visit: Visit) -> ChangedPage:
         labels = [cell.label for cell in cells if name in (cell.label, cell.called)]
         return System.of(results.numbers, labels[0]) if results and labels else System(name, name, 0)
 
-    return ChangedPage(
+    return _ChangedPage(
         _pool(room, room.plan()),
         changes,
         tuple(system(row.system) for row in changes.rows) if changes is not None else (),
         _verdicts(changes),
         tuple(
-            ChangedRow(one.query, room.query_text(one.query), one.before, one.after)
+            _ChangedRow(one.query, room.query_text(one.query), one.before, one.after)
             for one in (changes.of_query[:SHOWN_QUERIES] if changes is not None else ())
         ),
         tuple((system(name), reason) for name, reason in lacking),

@@ -41,7 +41,7 @@ def _qrels_of(events: Sequence[Event]) -> dict[str, Qrels]:
 
 
 @dataclass(frozen=True)
-class Suggested:
+class _Suggested:
     """How often a judge's grade equals a model's suggestion, for shown and for hidden suggestions."""
 
     shown: int
@@ -58,7 +58,6 @@ class Suggested:
 
     @property
     def stamps(self) -> bool:
-        """True if the judge agrees with shown suggestions significantly more often than with hidden ones."""
         return self.low > 0
 
 
@@ -89,7 +88,7 @@ class JudgeRow:
     """Mean difference to others' grades in the later half of the queries minus that in the first; NaN if unknown."""
     drift_low: float
     drift_high: float
-    suggested: Suggested | None
+    suggested: _Suggested | None
     """None if no grade was suggested."""
     remarks: tuple[str, ...]
     """Sentences on speed, runs, drift and suggestions."""
@@ -239,7 +238,7 @@ def _drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]
     return float(late.mean() - early.mean()), low, high
 
 
-def _suggested_of(graded: Sequence[Event], suggestions: Mapping[Pair, float]) -> Suggested | None:
+def _suggested_of(graded: Sequence[Event], suggestions: Mapping[Pair, float]) -> _Suggested | None:
     shown = [event.grade == event.suggested for event in graded if event.suggested is not None]
     if not shown:
         return None
@@ -257,4 +256,4 @@ def _suggested_of(graded: Sequence[Event], suggestions: Mapping[Pair, float]) ->
         # Newcombe 1998, method 10.
         low = accepted - alike - math.hypot(accepted - low_shown, high_blind - alike)
         high = accepted - alike + math.hypot(high_shown - accepted, alike - low_blind)
-    return Suggested(len(shown), accepted, len(blind), alike, low, high)
+    return _Suggested(len(shown), accepted, len(blind), alike, low, high)

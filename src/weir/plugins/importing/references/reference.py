@@ -47,7 +47,7 @@ _KEYS = (*_TEXTS, "impressions", "columns", "files")
 
 
 @dataclass(frozen=True)
-class Description:
+class _Description:
     """The content of a TOML file that describes a collection: input files, choices, and the collection's settings."""
 
     path: Path
@@ -63,7 +63,7 @@ class Description:
     candidates: str = ""
 
 
-def _read_description(path: Path, beside: Path | None = None) -> Description:
+def _read_description(path: Path, beside: Path | None = None) -> _Description:
     entries = read_toml(path, EXPECTED)
     _check_keys(path, entries, _KEYS)
     listed = entries.get("files", [])
@@ -82,7 +82,7 @@ def _read_description(path: Path, beside: Path | None = None) -> Description:
     for key, words in CHOICES.items():
         if entries.get(key, "") not in ("", *words):
             raise FormatError(path, f"{key} = '{entries[key]}'", f"{key} = " + " or ".join(map(repr, words)))
-    return Description(path, files, choices, **{key: entries.get(key, "") for key in _ABOUT})
+    return _Description(path, files, choices, **{key: entries.get(key, "") for key in _ABOUT})
 
 
 def request_of(path: Path) -> ImportRequest:
@@ -183,7 +183,7 @@ def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
     if beside.is_file():
         description = _read_description(beside, None if beside == path else path)
     else:
-        description = Description(path, (InputFile(path),))
+        description = _Description(path, (InputFile(path),))
     first, documents = description.files[0].path, None
     if description.documents:
         about = description.path
