@@ -12,7 +12,7 @@ import pytest
 from weir.datasets import catalogue
 from weir.datasets.card import CollectionCard
 from weir.datasets.load import load
-from weir.files.corpus_store import fingerprint_of
+from weir.files.corpus_store import source_fingerprint
 from weir.files.downloads import checksum_of, extract
 from weir.files.layouts import find_layout
 from weir.files.records import read_judgments, read_queries
@@ -122,7 +122,7 @@ def test_every_byte_arrives(shared: Path, name: str):
     assert dataset.corpus.text.tolist() == [row["text"] for row in rows]
     titles = [row.get("title", "") for row in rows]
     assert (dataset.corpus.title.tolist() if dataset.corpus.title else [""] * len(rows)) == titles
-    assert fingerprint_of(dataset.store.path) == dataset.corpus.fingerprint
+    assert source_fingerprint(dataset.layout.documents) == dataset.corpus.fingerprint
 
 
 # Queries and judgments of the collections whose documents are not stored.

@@ -148,5 +148,5 @@ def test_a_machine_that_was_suspended_goes_on(mounts, tmp_path):
     assert main(["run", *GRID, "-q", "-o", str(tmp_path / "alone")]) == 0
     results = tmp_path / "server" / "results"
     assert values(results) == values(tmp_path / "alone")
-    assert all(one.confirmed for one in verified(results))
+    assert all(one.status == "sound" for one in verified(results))
     assert not [path for path in results.rglob("*") if "lock" in path.name]

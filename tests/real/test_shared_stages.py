@@ -154,7 +154,7 @@ def test_machines_make_each_stage_once(plain, tmp_path, monkeypatch):
     assert values(outs[0]) == values(outs[1]) == values(tmp_path / "alone")
     assert len(values(outs[0])) == 6
     for out in outs:
-        assert all(one.confirmed if one.kind == "cell" else one.sound for one in verified(out))
+        assert all(one.status == "sound" if one.kind == "cell" else one.sound for one in verified(out))
     assert not [name for name in objects() if ".leases" in name or "/." in name]
     for out in outs:  # neither leases nor records nor messages hold what opens the store
         assert not [path for path in out.rglob("*") if path.is_file() and SECRET in path.read_text("latin-1")]
@@ -171,7 +171,7 @@ def test_a_machine_reads_what_it_needs(plain, tmp_path):
     assert stages(out) == stages(tmp_path / "first")  # with the records of what is behind it
     assert [path.parent.name[:3] for path in out.rglob("run.trec")] == ["rrf"]
     remarks = {one.kind: one for one in verified(out)}
-    assert remarks["cell"].confirmed
+    assert remarks["cell"].status == "sound"
     assert remarks["index"].sound
     assert not remarks["index"].fully_checked
     assert main(["run", *GRID, "-q", "-o", str(out), "--stages", WHERE]) == 0

@@ -15,7 +15,7 @@ from weir.core.filters import records
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, StoreWarning, UnknownName
 from weir.experiment.stage_store import StageCache, index_stage
-from weir.files.corpus_store import fingerprint_of, open_store
+from weir.files.corpus_store import open_store, source_fingerprint
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.layouts import CollectionPart
 from weir.systems import BM25, BM25F, Sparse, parse_system
@@ -124,7 +124,7 @@ def test_a_store_without_all_keys_is_built_again_when_a_field_is_asked_for(tmp_p
     corpus = open_store(part).corpus
     corpus.view("title text")
     assert record.stat().st_mtime_ns == before  # who asks for no field keeps the store
-    assert corpus.fingerprint == fingerprint_of(store.path)
+    assert corpus.fingerprint == source_fingerprint(part)
     assert corpus.field("lang").text.tolist() == ["en", "de", "", ""]
     assert read_sealed(record) == about
 

@@ -22,7 +22,7 @@ import weir
 from weir.core.strings import HashIndex, Strings
 from weir.errors import FormatError, StoreError, WeirError
 from weir.files import corpus_store
-from weir.files.corpus_store import ColumnWriter, fingerprint_of, open_store, store_paths
+from weir.files.corpus_store import ColumnWriter, open_store, source_fingerprint, store_paths
 from weir.files.layouts import CollectionPart
 
 ROWS = [
@@ -60,7 +60,7 @@ def test_what_was_written_is_read(part: CollectionPart):
         assert store.metadata.tolist() == ["", '{"url": "http://x", "n": [1]}', ""]
         assert store.null_texts == 1
         assert corpus.ids.codes(["d3", "x", "d1"]).tolist() == [2, -1, 0]
-        assert corpus.fingerprint == fingerprint_of(store.path)
+        assert corpus.fingerprint == source_fingerprint(part)
 
 
 def test_columns_are_read_only_views_of_the_file(part: CollectionPart):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.test_store import beside, part, written
 from weir.errors import StoreError, StoreWarning
-from weir.files.corpus_store import fingerprint_of, open_store
+from weir.files.corpus_store import open_store
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.layouts import CollectionPart
 
@@ -35,8 +35,6 @@ def test_a_store_outlives_its_source(part: CollectionPart):
         StoreError, match=r"hash\.npy: 0 bytes, 152 were written, and .* is not there to rebuild it"
     ):
         open_store(part)
-    with pytest.raises(StoreError, match="0 bytes"):
-        fingerprint_of(beside(part))
     (beside(part) / "store.json").write_text('{"format": 1}', encoding="utf-8")
     with pytest.raises(StoreError, match=r"is of another version, and .* is not there to rebuild it"):
         open_store(part)

@@ -43,8 +43,6 @@ class Entry:
     relevance: str = "binary"
     grades: dict[int, int] = field(default_factory=dict)
     """Judged pairs of the split by grade."""
-    train_pairs: int = 0
-    dev_queries: int = 0
     dev_counts: tuple[int, ...] = ()
     """Documents, judged queries and judgments of a dev set with its own documents."""
     words_per_query: float | None = None

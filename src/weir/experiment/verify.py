@@ -84,11 +84,6 @@ class Verdict:
         """Return "sound", or the mismatches and parts that could not be checked."""
         return "; ".join([*self.problems, *self.unchecked]) or "sound"
 
-    @property
-    def confirmed(self) -> bool:
-        """Return True if everything was checked and agrees."""
-        return self.sound and self.fully_checked
-
 
 @dataclass
 class _Finding:

@@ -547,19 +547,6 @@ def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
     return [part.path.with_name(name), home] if beside else [home]
 
 
-def fingerprint_of(store: Path) -> str:
-    """Return the fingerprint of the documents in a store, computed from its columns; raises StoreError for damage
-    or another version.
-    """
-    opened = _opened_store(store, None)
-    if opened is None:
-        raise StoreError(f"{store} is of another version")
-    corpus = opened.corpus
-    columns = (("_id", corpus.ids.column), ("title", corpus.title), ("text", corpus.text))
-    whole = {name: column.slice(0, len(corpus)) for name, column in columns if column is not None}
-    return _fingerprint(len(corpus), {name: _ColumnHash.of(column) for name, column in whole.items()})
-
-
 def _fingerprint(documents: int, digests: dict[str, bytes]) -> str:
     whole = hashlib.sha256(f"weir documents {FINGERPRINT} {documents}".encode())
     for name, digest in sorted(digests.items()):

@@ -109,8 +109,6 @@ class Format:
     """Endings of its files; Weir writes the first."""
     packs: bool = True
     """True if .gz or .zst may follow."""
-    blanks: bool = True
-    """True if identifiers may contain white space."""
     rows: bool = True
     """True for rows, False for one value {query: {document: number}}."""
     head: bytes = field(default=b"", repr=False, compare=False)
@@ -121,7 +119,7 @@ HEADER_AGAIN = ("the header again", "it once; join tables without their headers"
 """What is found in a row that repeats a table's header, as where files were joined, and what was expected."""
 
 FORMATS = (
-    Format("trec", (".trec", ".txt", ".run", ".res", ".qrels", ".qrel"), blanks=False),
+    Format("trec", (".trec", ".txt", ".run", ".res", ".qrels", ".qrel")),
     Format("json", (".json",), rows=False),
     Format("jsonl", (".jsonl", ".ndjson")),
     Format("csv", (".csv",)),

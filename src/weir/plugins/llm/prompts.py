@@ -171,8 +171,6 @@ class PromptTemplate:
     """The answer must be JSON."""
     schema: str = ""
     """JSON schema of the answer, as JSON, if the model supports it; "" for none."""
-    verbatim: bool = False
-    """Sent as published, without a token."""
 
     @property
     def signed(self) -> bool:
@@ -282,7 +280,8 @@ def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, 
         text = "" if schema is None else json.dumps(schema, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise BadValue(f"{path}: schema is no JSON ({error})") from None
-    return PromptTemplate(path.stem, prompt_digest(entries), **{**entries, "schema": text})
+    kept = {name: value for name, value in entries.items() if name != "verbatim"}
+    return PromptTemplate(path.stem, prompt_digest(entries), **{**kept, "schema": text})
 
 
 def prompt_digest(entries: Mapping[str, Any]) -> str:
