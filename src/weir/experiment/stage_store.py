@@ -332,7 +332,7 @@ class StageCache:
         folder = self._made_once(
             stage,
             root,
-            lambda: self.sound_run(stage),
+            lambda: self._sound_run(stage),
             lambda: self._make_run(stage, search, root),
             None if session_only(stage.declared) else self.shared,
         )
@@ -400,8 +400,7 @@ class StageCache:
         with suppress(OSError):
             place.rmdir()
 
-    def sound_run(self, stage: Stage) -> Path | None:
-        """Return the folder of a stage's undamaged rankings, in the results or the store; None without any."""
+    def _sound_run(self, stage: Stage) -> Path | None:
         places = (self.sound(stage, root) for root in dict.fromkeys((self.root, self.store)))
         return next((place for place in places if place is not None), None)
 

@@ -91,7 +91,7 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
             file = path.open("a+b", buffering=0)
         with file:
             store = AnswerStore(path, file)
-            store.read_places()
+            store._read_places()
             try:
                 yield store
             finally:
@@ -112,7 +112,7 @@ def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
         file = path.open("rb", buffering=0)
     with file:
         store = AnswerStore(path, file)
-        store.read_places(mend=False)
+        store._read_places(mend=False)
         yield store
 
 
@@ -230,11 +230,8 @@ class AnswerStore:
         os.fsync(self.file.fileno())
         self._synced = time.monotonic()
 
-    def read_places(self, mend: bool = True) -> None:
-        """Read the positions of all undamaged answers.
-
-        mend: cut off an incomplete last line, and warn (StoreWarning) of damaged answers.
-        """
+    def _read_places(self, mend: bool = True) -> None:
+        """mend: cut off an incomplete last line, and warn (StoreWarning) of damaged answers."""
         damaged = 0
         self.file.seek(0)
         with open(self.file.fileno(), "rb", buffering=1 << 20, closefd=False) as lines:

@@ -41,8 +41,8 @@ class TiedQueries:
         nearest[part.query[rows]] = part.first[rows]  # from the end, so that the first group stands
         return TiedQueries(codes, part, nearest)
 
-    def tied_within(self, k: int | None) -> TiedQueries | None:
-        """Return the queries with ties that begin within the first k ranks (None: all); None if none."""
+    def _tied_within(self, k: int | None) -> TiedQueries | None:
+        """Queries with ties that begin within the first k ranks; None if there are none."""
         if k is None or (reached := self.nearest <= k).all():
             return self
         some = np.flatnonzero(reached)
@@ -71,11 +71,10 @@ class Tied:
         cuts = np.flatnonzero(np.diff(np.cumsum(places[codes]) // _PLACES)) + 1
         return Tied(judged, tuple(TiedQueries.of(judged, some) for some in np.split(codes, cuts)))
 
-    def seen_by(self, measure: Measure) -> Tied:
-        """Return only the ties that can change this measure, by its cutoff and its condensing."""
+    def _seen_by(self, measure: Measure) -> Tied:
         whole = Tied.of(condensed_join(self.judged)) if measure.condensed else self
         k = None if measure.by_intent else measure.cutoff
-        cut = (part.tied_within(k) for part in whole.parts)
+        cut = (part._tied_within(k) for part in whole.parts)
         return Tied(whole.judged, tuple(part for part in cut if part is not None))
 
 
@@ -88,7 +87,7 @@ def expected_values(measure: Measure, tied: Tied, values: Float64) -> Float64:
     rule, found = _rule(measure), values.copy()
     if rule.worth == "nothing":
         return found
-    seen, settings = tied.seen_by(measure), dict(measure.settings)
+    seen, settings = tied._seen_by(measure), dict(measure.settings)
     for part in seen.parts:
         of = seen.judged if measure.by_intent else part.judged  # intents are those of all queries
         mean = rule.mean(of, k=measure.cutoff, **settings) if rule.mean is not None else None
@@ -111,7 +110,7 @@ def extreme_values(measure: Measure, tied: Tied, values: Float64, strict: bool) 
     if rule.worth == "nothing":
         return low, high
     plain, settings = measure.uncondensed, dict(measure.settings)
-    for part in tied.seen_by(measure).parts:
+    for part in tied._seen_by(measure).parts:
         codes, of = part.codes, part.judged
         if rule.ends is not None:
             ends = rule.ends(of, k=measure.cutoff, **settings)

@@ -119,8 +119,8 @@ class Access:
     tickets: set[str] = field(default_factory=set)
     """One-time tokens of the first judge for the browser's command line, which other users can read."""
 
-    def admitted(self, token: str) -> str | None:
-        """Return the lasting token for a token or an unused ticket, which is used up; None if unknown."""
+    def _admitted(self, token: str) -> str | None:
+        """The lasting token for a token or an unused ticket, which is used up; None if unknown."""
         if token in self.tickets:
             self.tickets.discard(token)
             return next(iter(self.tokens))
@@ -405,13 +405,13 @@ class _Guard:
         host = request.headers.get("host", "")
         if not _known_host(host, self.access.hosts):
             return _refusal(self.looks, request, 421, "This server does not go by that name.")
-        token = self.access.admitted(request.query_params.get("token", ""))
+        token = self.access._admitted(request.query_params.get("token", ""))
         if token is not None:
             rest = [(key, value) for key, value in request.query_params.multi_items() if key != "token"]
             entered = RedirectResponse(f"{_own_path(request)}?{encoded(rest)}".rstrip("?"), 303)
             entered.set_cookie(self.access.cookie, token, httponly=True, samesite="lax")
             return entered
-        token = self.access.admitted(request.cookies.get(self.access.cookie, ""))
+        token = self.access._admitted(request.cookies.get(self.access.cookie, ""))
         if token is None and not request.url.path.startswith("/static/"):
             return _refusal(
                 self.looks, request, 403, "Open the address that weir open printed: it carries the token."

@@ -382,7 +382,7 @@ class DeepCT:
         def batches() -> Iterator[tuple[Int64, Int32]]:
             for _, _, rows in weights.blocks(BLOCK_TOKENS):
                 tokens = np.ascontiguousarray(rows.values).reshape(-1).view(TERM)
-                cuts, spelled, weight, word = words.of_tokens(rows.ptr, tokens["term"], tokens["weight"])
+                cuts, spelled, weight, word = words._of_tokens(rows.ptr, tokens["term"], tokens["weight"])
                 smooth = np.maximum(weight.astype(np.float64), 0.0)
                 smooth = np.sqrt(smooth) if self.smoothing == "sqrt" else smooth
                 times: Int64 = np.maximum(np.rint(self.m * smooth), 1 if self.keep else 0).astype(np.int64)
@@ -424,15 +424,13 @@ class Words:
         special |= np.array([p in ("[CLS]", "[SEP]", "[PAD]") for p in pieces])
         return Words(pieces, np.array([p.startswith("##") for p in pieces]), special)
 
-    def of_tokens(
+    def _of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return each text's words: (ptr int64[texts + 1], distinct words, each word's weight, its number among the
-        distinct words).
+        """Return (ptr int64[texts + 1], distinct words, each word's weight, its number among the distinct
+        words).
 
         A word occurs once in a text, with the largest weight of its first pieces.
-
-        ptr, token, weight: tokens of text t are ptr[t]:ptr[t + 1].
         """
         use = ~self.special[token]
         text = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[use]

@@ -338,8 +338,8 @@ class SparseEncoder:
         recipe = self._resolved()
         place = recipe.declared(recipe.layout.document.checkpoint, device).place
         budget = self.batch_tokens or BATCH_TOKENS[place.kind]
-        document = recipe.term_encoder("document", device)
-        query = recipe.term_encoder("query", device, document)
+        document = recipe._term_encoder("document", device)
+        query = recipe._term_encoder("query", device, document)
         return LoadedSparse(recipe, place, query, document, budget)
 
     def _resolved(self) -> SparseRecipe:
@@ -390,8 +390,7 @@ class SparseRecipe:
         stated = self.stated.get(kind) or checkpoint.limit
         return text_limit(self.encoder.model, checkpoint, self.limits[kind], stated)
 
-    def most_terms(self, kind: Kind) -> int | None:
-        """Return the number of heaviest terms to keep of a text; None for all."""
+    def _most_terms(self, kind: Kind) -> int | None:
         if kind == "query":
             return self.encoder.top_query
         return (
@@ -406,8 +405,8 @@ class SparseRecipe:
         prompt = side.checkpoint.query_prompt if kind == "query" else side.checkpoint.document_prompt
         return prompt or ""
 
-    def pooled_by(self, side: SparseModel) -> tuple[str, str]:
-        """Return (pooling, activation) over the tokens of a text, by default ("max", "relu")."""
+    def _pooled_by(self, side: SparseModel) -> tuple[str, str]:
+        """(pooling, activation) over the tokens of a text."""
         encoder = self.encoder
         return encoder.pooling or side.pooling or "max", encoder.activation or side.activation or "relu"
 
@@ -429,7 +428,7 @@ class SparseRecipe:
         side = self.side(kind)
         about: dict[str, object] = {
             "max_length": self.limit(kind),
-            "top": self.most_terms(kind),
+            "top": self._most_terms(kind),
             "threshold": self.encoder.threshold,
         }
         if isinstance(side, TokenWeights):
@@ -443,7 +442,7 @@ class SparseRecipe:
             "prompt": self.prompt(kind),
         }
         if self.encoder.family == "splade":
-            about |= dict(zip(("pooling", "activation"), self.pooled_by(side), strict=True))
+            about |= dict(zip(("pooling", "activation"), self._pooled_by(side), strict=True))
         return about
 
     def declared(self, checkpoint: Checkpoint, device: str) -> Declared:
@@ -452,11 +451,7 @@ class SparseRecipe:
         own = headed and supported(checkpoint)
         return declare(checkpoint, self.encoder.engine, self.encoder.dtype, device, own)
 
-    def term_encoder(self, kind: Kind, device: str, document: TermEncoder | None = None) -> TermEncoder:
-        """Load the encoder of queries or of documents.
-
-        document: the loaded encoder of documents, whose model is shared if queries use the same.
-        """
+    def _term_encoder(self, kind: Kind, device: str, document: TermEncoder | None = None) -> TermEncoder:
         side, limit = self.side(kind), self.limit(kind)
         if isinstance(side, TokenWeights):
             tokenizer = load_tokenizer(side.tokenizer.folder, limit)
@@ -468,7 +463,7 @@ class SparseRecipe:
 
     def _engine(self, side: SparseModel, declared: Declared, tokenizer: ModelTokenizer) -> Engine:
         family, checkpoint = self.encoder.family, side.checkpoint
-        pooling, activation = self.pooled_by(side)
+        pooling, activation = self._pooled_by(side)
         architecture, trained = checkpoint.architecture, checkpoint.trained
         if family == "splade":
             if trained and not trained.endswith(("ForMaskedLM", "ForPreTraining")):
@@ -552,7 +547,7 @@ class LoadedSparse:
         Raises BadValue, while read, as `encode`.
         """
         part = self.query if kind == "query" else self.document
-        encoder, top, prompt = self.recipe.encoder, self.recipe.most_terms(kind), self.recipe.prompt(kind)
+        encoder, top, prompt = self.recipe.encoder, self.recipe._most_terms(kind), self.recipe.prompt(kind)
         family, threshold = encoder.family, encoder.threshold
         prompted = (prompt + t for t in texts) if prompt else texts
 

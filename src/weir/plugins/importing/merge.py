@@ -195,15 +195,13 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
             return "new"
         return "same" if self._one("text", name) == (text,) else "other"
 
-    def unlike(self, name: str, document: Document) -> list[str]:
-        """Return the fields, title and metadata, in which a document differs from the stored one."""
+    def _unlike(self, name: str, document: Document) -> list[str]:
         title, metadata = self._one("title, metadata", name) or (b"", b"")
         kept = {"title": _text(title), **(json.loads(metadata) if metadata else {})}
         given = {"title": document.title, **json.loads(json.dumps(document.metadata, default=str))}
         return [field for field, value in given.items() if has_value(value) and kept.get(field) != value]
 
-    def ids_of(self, text: str) -> set[str]:
-        """Return the identifiers of all documents with exactly this text."""
+    def _ids_of(self, text: str) -> set[str]:
         if not self._indexed:
             self._database.execute("create index by_text on documents (hash)")
             self._indexed = True
@@ -319,7 +317,7 @@ class _Identifiers:
         if not name:
             same = self._of_text.get(text, set())
             if self._spill is not None:
-                same = same | self._spill.ids_of(text)
+                same = same | self._spill._ids_of(text)
             if len(same) > 1:
                 raise ValueError(
                     f"its text is that of {len(same)} {self._what} identifiers, {' and '.join(sorted(same)[:2])}"
@@ -389,8 +387,8 @@ class FileCounts:
     cells_left: Counter[str] = field(default_factory=Counter)
     """Field -> records with a value that is not imported."""
 
-    def count_refused(self, where: str, reason: str, lost: bool = True) -> None:
-        """Count a refused row; `lost` is False if the collection is complete without it."""
+    def _count_refused(self, where: str, reason: str, lost: bool = True) -> None:
+        """lost: False if the collection is complete without the row."""
         self.left_out += 1
         if lost:
             self.places.add(where)
@@ -497,12 +495,12 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
     """
     outcome = spill.add(name, item)
     if outcome == "other":
-        counts.count_refused(
+        counts._count_refused(
             item.where, f"document '{name[:60]}' has another text elsewhere; the first is kept"
         )
     else:
         if outcome == "same":
-            counts.cells_left.update(spill.unlike(name, item))
+            counts.cells_left.update(spill._unlike(name, item))
         counts.counts["documents" if outcome == "new" else "repeated documents"] += 1
         counts.counts["documents without a text"] += outcome == "new" and not item.key.text.strip()
         counts.counts["documents without text and title"] += (
@@ -528,7 +526,7 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
                 try:
                     keep_document(item, docs.of(item.key), file.counts, spill)
                 except ValueError as error:
-                    file.counts.count_refused(item.where, str(error))
+                    file.counts._count_refused(item.where, str(error))
         _merge_queries(file, queries, merged)
     _settle_metadata(merged)
     _merge_judgments(files, merged, queries, docs, choices)
@@ -651,7 +649,7 @@ def _merge_queries(file: ImportedFile, queries: _Identifiers, merged: Merged) ->
         try:
             name = queries.of(item.key)
         except ValueError as error:
-            file.counts.count_refused(item.where, str(error))
+            file.counts._count_refused(item.where, str(error))
             continue
         names.add(name)
         if item.key.text:
@@ -723,7 +721,7 @@ def _judged_pairs(
                     raise ValueError(f"the split '{split[:40]}'; expected a name of letters, digits, - and _")
                 place = (split, queries.of(item.query), docs.of(item.doc))
             except ValueError as error:
-                counts.count_refused(item.where, str(error))
+                counts._count_refused(item.where, str(error))
                 continue
             pair = pairs.setdefault(place, _Pair([], file, item.where))
             if grade in pair.grades:
@@ -766,7 +764,7 @@ def _merge_judgments(
         grade = agreed(pair.grades, choices)
         if grade is None:
             grades = ", ".join(f"{one:g}" for one in pair.grades[:5])
-            counts.count_refused(
+            counts._count_refused(
                 pair.where,
                 f"grades {grades} for query '{query[:40]}', document '{doc[:40]}'; `judges='max'`, min, mean or "
                 "majority",
@@ -809,11 +807,11 @@ def _judgments(file: ImportedFile, matcher: _Matcher, matches: _MatchCounts) -> 
             try:
                 names = matcher.documents_with(item)
             except ValueError as error:
-                file.counts.count_refused(item.where, str(error))
+                file.counts._count_refused(item.where, str(error))
                 continue
             if not names:
                 reason = f"no document holds the words in '{item.field}' ({item.words[0][:40]})"
-                file.counts.count_refused(item.where, reason, lost=False)
+                file.counts._count_refused(item.where, reason, lost=False)
                 continue
             matches.matched += 1
             matches.documents.update(names)
@@ -832,7 +830,7 @@ def _merge_rankings(file: ImportedFile, queries: _Identifiers, docs: _Identifier
                 names = [docs.of(doc) for doc in item.docs]
                 rankings.setdefault(item.run or file.stem, []).append((item, queries.of(item.query), names))
             except ValueError as error:
-                file.counts.count_refused(item.where, str(error))
+                file.counts._count_refused(item.where, str(error))
     for run, answers in rankings.items():
         # Ranks replace scores if a file has none, or orders ties by itself.
         by_rank = any(
@@ -912,11 +910,11 @@ def _rows_of_run(
             elif item.ordered:
                 counts.counts["repeated documents in a ranking"] += 1
             else:
-                counts.count_refused(
+                counts._count_refused(
                     item.where, f"document '{doc[:60]}' twice in the ranking; the first is kept"
                 )
         if rows.setdefault(query, row) != row:
-            counts.count_refused(
+            counts._count_refused(
                 item.where, f"query '{query[:60]}' has another answer before; the first is kept"
             )
     return rows

@@ -102,8 +102,7 @@ class Judge:
         template = self.prompt.template
         return "-".join(f"{MODEL}{self.chat.name}:{template.name}-{template.digest}".split())
 
-    def line_entries(self) -> dict[str, object]:
-        """Return the entries that all lines of the answer files share: model, prompt, digest, temperature."""
+    def _line_entries(self) -> dict[str, object]:
         template = self.prompt.template
         model = {"model": self.chat.name, "prompt": template.name, "digest": template.digest}
         return {**model, "temperature": self.settings.temperature}
@@ -112,7 +111,7 @@ class Judge:
         """Return 16 hex digits, a hash of the pairs and of everything that decides the answers."""
         settings = {**asdict(self.settings), "concurrency": 0, "verdicts": algorithm("llm verdicts")}
         names = [pairs.query_and_document(row) for row in range(len(pairs))]
-        declared = {**self.chat.describe(), **self.line_entries(), "settings": settings, "pairs": names}
+        declared = {**self.chat.describe(), **self._line_entries(), "settings": settings, "pairs": names}
         return f"{answer_key(declared)[0]:016x}"
 
 
@@ -251,7 +250,7 @@ class _Work:
         query, document = self.pairs.query_and_document(row)
         facts: dict[str, object] = {"query": query, "document": document, **probe}
         facts |= {"sample": answer.sample, "grade": answer.grade, "verdict": answer.kind, "text": answer.text}
-        facts |= {"answered_by": answer.model, **self.judge.line_entries(), "time": answer.time or None}
+        facts |= {"answered_by": answer.model, **self.judge._line_entries(), "time": answer.time or None}
         facts |= {"flagged": True} if answer.flagged else {}
         line = json.dumps(facts, ensure_ascii=False) + "\n"
         return line.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -116,11 +116,11 @@ class OrderChanges:
     sources: Int64
     """int64[queries, k]: first-stage ranks of the new first k; 0 for a new or missing document."""
 
-    def commonest(self) -> tuple[tuple[int, ...], int]:
-        """Return (most frequent changed order of the first k, as first-stage ranks; number of queries with
-        it).
+    def _commonest(self) -> tuple[tuple[int, ...], int]:
+        """(Changed order of the first k as first-stage ranks, number of queries with it); ((), 0) if none
+        changed.
 
-        Of equally frequent orders the smallest ranks win; ((), 0) if none changed.
+        Of equally frequent orders the smallest ranks win.
         """
         orders = Counter(map(tuple, self.sources[self.answered & ~self.kept_first].tolist()))
         return min(orders.items(), key=lambda item: (-item[1], item[0]), default=((), 0))
@@ -475,7 +475,7 @@ def _reordering(first: Run, name: str, second: Run, rules: ReorderRules) -> Reor
     if depth == 0 or not (second.queries.codes(first.queries.strings) >= 0).any():
         raise BadValue(f"{name} answers no query of {first.name}; is it a re-ranking of it?")
     changes = order_changes(first, second, rules, depth)
-    pattern, repeated = changes.commonest()
+    pattern, repeated = changes._commonest()
     cut = second.top(depth)
     means = []
     for statistic in MEANS:

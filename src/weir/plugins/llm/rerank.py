@@ -272,7 +272,7 @@ class RerankTask:
             token=filled.token,
         )
 
-    def verdict_replies(
+    def _verdict_replies(
         self,
         template: PromptTemplate,
         count: int,
@@ -280,10 +280,7 @@ class RerankTask:
         progress: Callable[[int], None] | None = None,
         line: str = "",
     ) -> Iterator[tuple[VerdictForm, ChatReply]]:
-        """Send `count` prompts of a template and yield (form of the verdict, reply) for each, in order.
-
-        line: words before the verdict in a published prompt; "" for Weir's prompts.
-        """
+        """line: words before the verdict in a published prompt; "" for Weir's prompts."""
         tokens: dict[int, str] = {}
 
         def noted(number: int) -> ChatPrompt:
@@ -313,9 +310,7 @@ class RerankTask:
         if self.on_verdict is not None:
             self.on_verdict(kind, value)
 
-    def progress_callback(self, before: int, total: int) -> Callable[[int], None] | None:
-        """Return a callback for a round's progress after `before` finished prompts of `total`; None without
-        progress."""
+    def _progress_callback(self, before: int, total: int) -> Callable[[int], None] | None:
         progress = self.progress
         return None if progress is None else lambda done: progress(before + done, total)
 
@@ -499,8 +494,8 @@ def listwise(task: RerankTask) -> Float64:
         def group_prompt(number: int, active: list[int] = active, rows: list[list[int]] = rows) -> ChatPrompt:
             return task.filled_prompt(active[number], template, rows[number])
 
-        replies = task.verdict_replies(
-            template, len(active), group_prompt, task.progress_callback(done, total)
+        replies = task._verdict_replies(
+            template, len(active), group_prompt, task._progress_callback(done, total)
         )
         for q, own, (form, reply) in zip(active, rows, replies, strict=True):
             verdict = read_order(reply, form, len(own))
@@ -555,7 +550,7 @@ def _by_pairs(task: RerankTask) -> Float64:
     pairs = [rows for start, stop in spans for rows in combinations(range(start, stop), 2)]
     both = [rows for a, b in pairs for rows in ((a, b), (b, a))]
     won, compared = np.zeros(ptr[-1]), np.zeros(ptr[-1])
-    for rows, chances in zip(both, _chances(task, both, task.progress_callback(0, len(both))), strict=True):
+    for rows, chances in zip(both, _chances(task, both, task._progress_callback(0, len(both))), strict=True):
         if chances is not None:
             won[list(rows)] += chances
             compared[list(rows)] += 1
@@ -574,7 +569,7 @@ def _chances(
         return task.filled_prompt(task.query_of_row[rows[0]], template, rows, log_probabilities=soft)
 
     chances: list[list[float] | None] = []
-    answers = task.verdict_replies(template, len(groups), pair_prompt, progress)
+    answers = task._verdict_replies(template, len(groups), pair_prompt, progress)
     for rows, (form, reply) in zip(groups, answers, strict=True):
         choice, kind = read_choice(reply, form, len(rows))
         task.count(kind, reply, choice)
@@ -603,7 +598,7 @@ def _sorted(task: RerankTask, width: int, choose: Chooser) -> Float64:
         new = [
             rows for q in groups_of_query for rows in dict.fromkeys(groups_of_query[q]) if rows not in best
         ]
-        choices = choose(new, task.progress_callback(len(best), total)) if new else []
+        choices = choose(new, task._progress_callback(len(best), total)) if new else []
         for rows, chosen in zip(new, choices, strict=True):
             best[rows] = min(rows) if chosen is None else chosen
         sent = {q: [initial[q].index(best[rows]) for rows in groups] for q, groups in groups_of_query.items()}
@@ -630,8 +625,8 @@ def _pointwise(task: RerankTask, last: bool) -> Float64:
         return task.filled_prompt(task.query_of_row[row], template, [row], log_probabilities=mean)
 
     values = np.full(rows, np.nan)
-    answers = task.verdict_replies(
-        template, rows, prompt, task.progress_callback(0, rows), PUBLISHED_LINE if last else ""
+    answers = task._verdict_replies(
+        template, rows, prompt, task._progress_callback(0, rows), PUBLISHED_LINE if last else ""
     )
     for row, (form, reply) in enumerate(answers):
         values[row] = _score(task, form, reply, row)
@@ -672,7 +667,7 @@ def subtask(task: RerankTask) -> Float64:
         return task.filled_prompt(task.query_of_row[row], scoring, [row], need, log_probabilities=mean)
 
     total, scored = np.zeros(ptr[-1]), np.zeros(ptr[-1])
-    answers = task.verdict_replies(scoring, len(parts), prompt, task.progress_callback(0, len(parts)))
+    answers = task._verdict_replies(scoring, len(parts), prompt, task._progress_callback(0, len(parts)))
     for (row, _), (form, reply) in zip(parts, answers, strict=True):
         value = _score(task, form, reply, row)
         if not np.isnan(value):

@@ -64,23 +64,20 @@ class Held:
     max_drop: float = MAX_DROP
     """The largest drop of the mean that is accepted."""
 
-    def need_dataset(self) -> Dataset:
-        """Return the collection; raises BadValue if it is not on this machine as measured."""
+    def _need_dataset(self) -> Dataset:
         if self.dataset is None:
             raise BadValue(f"{self.cells[0].dataset} is not on this machine as it was measured")
         return self.dataset
 
-    def need_two(self) -> tuple[ResultCell, ResultCell]:
-        """Return the old and the new system; raises BadValue if only one is compared."""
+    def _need_two(self) -> tuple[ResultCell, ResultCell]:
         if len(self.compared) < 2:
             raise BadValue("the folder has one system of this collection; two are compared")
         return self.compared[0], self.compared[1]
 
-    def need_scored(self) -> tuple[ResultCell, ResultCell]:
-        """Return the old and the new system; raises BadValue if only one is compared, or without judgments."""
+    def _need_scored(self) -> tuple[ResultCell, ResultCell]:
         if not self.measure:
             raise BadValue("nothing is judged yet")
-        return self.need_two()
+        return self._need_two()
 
 
 @dataclass(frozen=True)
@@ -102,8 +99,7 @@ class Question:
     """The number of `Held` that it is asked with, `change` or `max_drop`; "" for none."""
 
     @property
-    def only_stored(self) -> bool:
-        """True if a report shows only a stored answer."""
+    def _only_stored(self) -> bool:
         return self.amount == "max_drop"
 
 
@@ -112,7 +108,7 @@ class Question:
 
 
 def _funnel(held: Held) -> ResultSet[Any]:
-    found, failed = collection_funnels(held.cells, held.need_dataset(), held.measure, held.called)
+    found, failed = collection_funnels(held.cells, held._need_dataset(), held.measure, held.called)
     if not found:
         lacking = "no system here has several stages; the rankings of any pipeline's stages can be followed"
         raise BadValue("; ".join(failed) or lacking)
@@ -120,7 +116,7 @@ def _funnel(held: Held) -> ResultSet[Any]:
 
 
 def _fitness(held: Held) -> ResultSet[Any]:
-    dataset = held.need_dataset()
+    dataset = held._need_dataset()
     if len(held.cells) < 2 or not held.measure:
         raise BadValue("it is seen by the rankings of two systems, and by judgments")
     size = sum(cell.run.stat().st_size for cell in held.cells)
@@ -133,7 +129,7 @@ def _fitness(held: Held) -> ResultSet[Any]:
 
 
 def _rules(held: Held) -> ResultSet[Any]:
-    dataset = held.need_dataset()
+    dataset = held._need_dataset()
     if not held.measure or dataset.qrels.beside is None:
         raise BadValue(
             f"no {RULES_FILE} stands in the folder of the collection; docs/questions.md says what it holds"
@@ -147,12 +143,12 @@ def _rules(held: Held) -> ResultSet[Any]:
 
 
 def _gate(held: Held) -> ResultSet[Any]:
-    old, new = held.need_scored()
+    old, new = held._need_scored()
     return gate(str(old.folder), str(new.folder), measures=held.measure, max_drop=held.max_drop)
 
 
 def _decided(held: Held) -> ResultSet[Any]:
-    old, new = held.need_scored()
+    old, new = held._need_scored()
     rules = gate_rules(held.max_drop)
     cases, notes = cases_to_gate((str(old.folder), str(new.folder), None), (held.measure,), rules)
     gates = sequential_gates(look(held.root, [], cases), rules)
@@ -161,7 +157,7 @@ def _decided(held: Held) -> ResultSet[Any]:
 
 def _migration(held: Held) -> ResultSet[Any]:
     rules, dataset = MigrationRules(), held.dataset
-    old, new = held.need_two()
+    old, new = held._need_two()
     before, after = (
         replace(_first_documents(cell, rules.k), name=held.called(cell.label)) for cell in (old, new)
     )
@@ -343,7 +339,7 @@ def open_section(study: Study) -> Section | None:
         if question.ask is _funnel:
             continue
         answers = [one for _, one in stored_answers(study.folder, question, study.largest)]
-        if not question.only_stored:
+        if not question._only_stored:
             with suppress(WeirError):  # the folder alone does not answer
                 answers = [question.ask(held)]
         for answer in answers:

@@ -140,7 +140,7 @@ def page(
             '<header class="weir-top"><div><strong>Weir</strong>',
             f'<nav aria-label="Sections">{links}</nav></div></header>',
             f'<main id="main">{"".join(body)}{left_out}</main>\n',
-            *packed.elements(),
+            *packed._elements(),
             f"<script>{script}</script>\n</body>\n</html>\n",
         ]
     )
@@ -783,8 +783,7 @@ class Packed:
             tuple((all_scores[n].dataset, sizes[n]) for n in sorted(unread)),
         )
 
-    def elements(self) -> Iterator[str]:
-        """Yield the data as HTML elements that browsers do not execute."""
+    def _elements(self) -> Iterator[str]:
         index = json.dumps(self.index, ensure_ascii=False).replace("<", "\\u003c")
         yield f'<script type="application/json" id="weir-index">{index}</script>\n'
         for kind, parts in (("values", self.values), ("texts", self.texts)):

@@ -148,8 +148,8 @@ class ScoreLists:
         rows = np.repeat(np.arange(len(self.ptr) - 1), self.list_lengths)
         return np.bincount(rows, values, len(self.ptr) - 1).astype(np.float64, copy=False)
 
-    def extremes(self) -> tuple[Float64, Float64]:
-        """Return (smallest, largest) score of each list, float64[Q] each; 0 for an empty list."""
+    def _extremes(self) -> tuple[Float64, Float64]:
+        """0 for an empty list."""
         extremes, filled = np.zeros((2, len(self.ptr) - 1)), np.flatnonzero(self.list_lengths)
         if len(filled):
             for row, function in zip(extremes, (np.minimum, np.maximum), strict=True):
@@ -169,7 +169,7 @@ def none(lists: ScoreLists) -> Float64:
 @NORMS.register("minmax")
 def minmax(lists: ScoreLists) -> Float64:
     """Return (score - lowest) / (highest - lowest); 1 if all scores of the list are equal. Source: Lee 1997."""
-    low, high = lists.extremes()
+    low, high = lists._extremes()
     return _ratio(lists.score - lists.spread(low), lists.spread(high - low), 1.0)
 
 
@@ -181,7 +181,7 @@ def zscore(lists: ScoreLists) -> Float64:
     """
     deviation = lists.score - lists.spread(lists.sums(lists.score) / lists.list_lengths)
     spread = np.sqrt(lists.sums(deviation**2) / lists.list_lengths)
-    low, high = lists.extremes()
+    low, high = lists._extremes()
     return _ratio(deviation, lists.spread(np.where(high == low, 0.0, spread)), 0.0)
 
 
@@ -198,7 +198,7 @@ def summed(lists: ScoreLists) -> Float64:
 
     Source: Montague and Aslam 2001.
     """
-    raised = lists.score - lists.spread(lists.extremes()[0])
+    raised = lists.score - lists.spread(lists._extremes()[0])
     flat = lists.spread(1.0 / lists.list_lengths)
     return _ratio(raised, lists.spread(lists.sums(raised)), flat)
 
@@ -206,7 +206,7 @@ def summed(lists: ScoreLists) -> Float64:
 @NORMS.register("max")
 def maximum(lists: ScoreLists) -> Float64:
     """Return score / largest absolute score; 0 if all scores are 0."""
-    low, high = lists.extremes()
+    low, high = lists._extremes()
     return _ratio(lists.score, lists.spread(np.maximum(np.abs(high), np.abs(low))), 0.0)
 
 

@@ -236,8 +236,8 @@ class Blocks:
         """Return the corpus numbers of the documents in a block, ascending, int32."""
         return np.sort(self.order[number * self.width : (number + 1) * self.width])
 
-    def of_each(self) -> Int32:
-        """Return the number of the block that has each document, int32[documents], in corpus order."""
+    def _of_each(self) -> Int32:
+        """Block of each document, int32[documents], in corpus order."""
         block = np.empty(len(self.order), np.int32)
         block[self.order] = np.arange(len(self.order), dtype=np.int32) // self.width
         return block
@@ -283,7 +283,7 @@ class Spool:
         first = int(self.files.facts.get(self.name, 0))
         df = self.frequencies()
         written = len(table)  # terms that are on the disk
-        block_of, collected = self.blocks.of_each(), postings.ForwardBuilder()
+        block_of, collected = self.blocks._of_each(), postings.ForwardBuilder()
         committed = time.monotonic()
         for start, texts in corpus.batches(view, BATCH_BYTES, first):
             ptr, terms = table.add(texts)

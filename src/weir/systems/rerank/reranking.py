@@ -198,7 +198,7 @@ class PairScorer:
         bad = np.flatnonzero(~np.isfinite(scores))
         if len(bad):
             raise BadRanking(
-                f"{self.name}: the score of {pairs.pair_name(int(numbers[bad[0]]))} is {scores[bad[0]]}"
+                f"{self.name}: the score of {pairs._pair_name(int(numbers[bad[0]]))} is {scores[bad[0]]}"
             )
         return scores
 
@@ -214,8 +214,7 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.candidates.doc)
 
-    def pair_name(self, number: int) -> str:
-        """Return words for messages, such as "query 'q1', document 'd2'"."""
+    def _pair_name(self, number: int) -> str:
         query = int(self.candidates.query_of_row()[number])
         document = self.candidates.docs[int(self.candidates.doc[number])]
         return f"query '{self.queries.ids[query]}', document '{document}'"

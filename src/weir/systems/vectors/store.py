@@ -274,9 +274,7 @@ class RowStore:
         with storing(self.folder):
             self._append(texts, rows, counts, self.row_bytes or values.shape[1])
 
-    def keeper(self, texts: TextSource, hashes: Hashes, encode: Encode) -> Keep:
-        """Return a function that encodes texts, given by number, and adds the missing ones to the store."""
-
+    def _keeper(self, texts: TextSource, hashes: Hashes, encode: Encode) -> Keep:
         def keep(numbers: Int64, lacking: Bool) -> None:
             for some, block in _encoded(texts, numbers, encode, self.codec):
                 new, lengths = lacking[np.searchsorted(numbers, some)], block.lengths
@@ -484,7 +482,7 @@ def encoded_rows(
         ptr = np.zeros(1, np.int64) if store.row_bytes else None
         snapshot = Snapshot(store.codec, store.row_bytes, nothing, KnownTexts(hashes), ptr)
         return StoredRows(snapshot, np.zeros(0, np.int64))
-    snapshot = completed(store, hashes, store.keeper(texts, hashes, encode), progress, cut)
+    snapshot = completed(store, hashes, store._keeper(texts, hashes, encode), progress, cut)
     return StoredRows(snapshot, snapshot.texts.find(hashes))
 
 
@@ -565,7 +563,7 @@ def share_encoder(
         known = home.snapshot(), None if full is None else full.snapshot()
         hashes = texts.hashes()
         with locked_store(folder):
-            keep = store.keeper(texts, hashes, encode)
+            keep = store._keeper(texts, hashes, encode)
             _encode_lacking(hashes, (*known, store.snapshot()), keep, progress, replace(cut, share=share))
 
     return encode_one

@@ -138,8 +138,8 @@ class Table:
             lately | {name for of in self.shown.values() for names in of.values() for name in names}
         )
 
-    def crew(self, query: str) -> set[str]:
-        """Return the judges who have judged, or are shown, a pair of a query."""
+    def _crew(self, query: str) -> set[str]:
+        """Judges who have judged, or are shown, a pair of the query."""
         held = {name for name, count in self.standing.held.get(query, Counter()).items() if count}
         return held.union(*self.shown.get(query, {}).values())
 
@@ -169,8 +169,8 @@ class Table:
             self.tasks.of_query[query]
         )
 
-    def met(self, judge: str) -> Counter[str]:
-        """Return {judge: number of queries that both judges have begun}, without judges who share none."""
+    def _met(self, judge: str) -> Counter[str]:
+        """{other judge: number of queries that both have begun}, without judges who share none."""
         held = [of_query for of_query in self.standing.held.values() if of_query[judge]]
         return Counter(name for of_query in held for name, count in of_query.items() if count)
 
@@ -196,7 +196,7 @@ def next_turn(table: Table, judge: str) -> Turn | None:
     for place, (query, pairs) in enumerate(tasks.of_query.items()):
         if standing.held.get(query, Counter()).get(judge, 0) == len(pairs) or table.is_full(query):
             continue
-        crew = table.crew(query)
+        crew = table._crew(query)
         if judge not in crew and len(further) >= others:
             continue
         pair = next((one for one in pairs if table.is_open(one, judge)), None)
@@ -206,7 +206,7 @@ def next_turn(table: Table, judge: str) -> Turn | None:
             return Turn(pair)
         if len(crew) < table.plan.judges_of(query):
             if crew and met is None:
-                met = table.met(judge)
+                met = table._met(judge)
             further.append((sum(met[name] for name in crew) if met else 0, place, pair))
         else:
             spare = spare or pair
