@@ -189,10 +189,11 @@ SEED = 5
 
 
 def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
-    """Yield groupings of the judged queries by length, question word, topic and so on, the collection's columns last.
+    """Yield groupings of the judged queries by length, question word, topic and so on, and by the collection's
+    columns.
 
-    Groupings with fewer than two groups, or mostly groups of one query, are left out. Raises BadValue without
-    queries.
+    Groupings with fewer than two groups are left out, and columns where most groups are one query. Raises
+    BadValue without queries.
     """
     queries = subject.judged_queries
     names, texts = queries.ids.tolist(), queries.text.tolist()

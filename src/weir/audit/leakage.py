@@ -165,9 +165,10 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @check("leakage by meaning", needs=["queries", "qrels", "training", "encoder"])
 def leakage_by_meaning(subject: Subject) -> Iterator[Finding]:
-    """Judged queries that an encoder puts next to a training query, in other words than `leakage` finds.
+    """Yield, for each training set, the judged queries with a cosine of 0.95 or more to a training query.
 
-    The meaning of a cosine of 0.95 depends on the encoder.
+    They include queries with the same words, which `leakage` finds too. What such a cosine means depends on the
+    subject's encoder.
     """
     encode, queries = subject.need_encoder(), _in_judged_order(subject)
     for training in subject.training:

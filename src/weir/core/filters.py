@@ -300,7 +300,7 @@ class FieldSource(Protocol):
 
     @property
     def ids(self) -> Ids:
-        """The identifiers of all documents."""
+        """The identifiers of all documents, in the order of their fields' values."""
 
     def field(self, name: str) -> FieldColumn:
         """Return the values of a field for every document; raises UnknownName if no document has it."""

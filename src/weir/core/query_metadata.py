@@ -193,7 +193,8 @@ class QueryMetadata:
         return self.permitted
 
     def rows(self) -> list[dict[str, object]]:
-        """Return a dict of nonempty values for each query, from which `of` rebuilds equal metadata."""
+        """Return {column: value} for each query, without empty values; `QueryMetadata.of` rebuilds equal
+        metadata."""
         columns = {name: column.tolist() for name, column in {**self.groups, **self._columns()}.items()}
         return [
             {name: value for name, value in zip(columns, row, strict=True) if value}

@@ -93,5 +93,6 @@ def member_html(one: object) -> str:
 
 
 def json_lines(records: Iterable[Mapping[str, object]]) -> str:
-    """Return a line with a JSON object for each record, at full precision; NaN becomes null."""
+    """Return a JSON object for each record, at full precision, in lines without a last line end; NaN becomes
+    null."""
     return "\n".join(json.dumps(json_value(record), ensure_ascii=False) for record in records)

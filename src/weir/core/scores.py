@@ -332,8 +332,8 @@ class Scores:
         WRITE_SCORES(self, path)
 
     def take(self, rows: Int64) -> Scores:
-        """Return the scores of the queries at these positions, without facts of all queries together, such as
-        remarks and ties."""
+        """Return the scores of the queries at these positions, without remarks and notes on ties, which are of
+        all queries."""
         ends = [None if end is None else end[:, rows] for end in (self.low, self.high)]
         judged = None if self.judged is None else self.judged[rows]
         return Scores(
@@ -416,7 +416,7 @@ class Scores:
         return replace(self, remarks=(*self.remarks, *more)) if more else self
 
     def counted(self) -> Int64:
-        """Return the number of queries in the mean of each measure, int64[M]."""
+        """Return the number of queries with a value by each measure, int64[M]."""
         counts: Int64 = np.sum(~np.isnan(self.values), axis=1, dtype=np.int64)
         return counts
 

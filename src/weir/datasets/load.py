@@ -467,14 +467,14 @@ def of_reference(collection: Materialized, split: str | None) -> Dataset:
 
 @checked
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
-    """Return a group's collections, or the one collection with that name, as a list.
+    """Return the collections of a group, or the one collection with that name, as a list.
 
-    Arguments and errors as for `load`.
+    The arguments and errors of `load`.
     """
     if isinstance(name, str) and split is None:
         name, split = named_split(name)
     if isinstance(name, str) and catalogue.is_group(name):
-        return [load(member, split) for member in catalogue.members(name)]
+        return [load(member, split, watch) for member in catalogue.members(name)]
     return [load(name, split, watch)]
 
 

@@ -123,10 +123,11 @@ def compare_grid(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return the comparisons of `compare_cells` from {(dataset, system): scores}; [] if the only dataset has one
-    query.
+    """Return a comparison for each measure of the systems on each dataset and, if there are several, across
+    datasets, from {(dataset, system): scores}.
 
-    Raises BadValue if no dataset has two systems, UnknownName for an unscored measure.
+    The arguments of `compare_cells`. Returns [] if the only dataset has one query. Raises BadValue if no
+    dataset has two systems, UnknownName for an unscored measure.
     """
     comparisons = []
     for tables in _tables_of_measures(cells, measures, baseline):
@@ -272,7 +273,10 @@ def lacking_notes(
 
 
 def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
-    """Return the work of a comparison: measures x pairs of systems x queries."""
+    """Return the work of a comparison: measures x (pairs of systems x queries, summed over datasets).
+
+    measures: () for all scored.
+    """
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
     return len(measures_wanted(scored_measures(cells), measures)) * sum(

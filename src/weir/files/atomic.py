@@ -128,8 +128,9 @@ def _permissions(path: Path) -> int | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for standard output, a pipe, a device or a socket, which cannot be replaced; False for a
-    missing path.
+    """Return True for `-`, standard output's file, and a pipe, device or socket: written through, not replaced.
+
+    Links are followed. False for a missing path.
     """
     if path == STANDARD_OUTPUT:
         return True
@@ -241,9 +242,10 @@ def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
 
 
 def own_file(path: Path) -> Path:
-    """Delete a link, pipe or device at `path`, to make room for a regular file, and return `path`."""
-    with storing(path):
-        if path.is_symlink() or is_stream(path):
+    """Return `path`, after deleting a link, pipe, socket or device there, so that writing makes a new file."""
+    with storing(path), suppress(FileNotFoundError):
+        mode = path.lstat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             path.unlink()
     return path
 
@@ -268,9 +270,9 @@ def write_json(path: Path, value: object, durable: bool = True) -> None:
 
 
 def writable(folder: Path) -> bool:
-    """Return True if files can be created in a folder or its nearest existing ancestor.
+    """Return True if files can be created in a folder, or in its nearest existing ancestor; creates none.
 
-    Except on Windows, a folder without write permission bits is read-only, even for root.
+    Except on Windows, a folder without write permission bits counts as read-only, even for root.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

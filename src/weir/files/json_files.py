@@ -461,9 +461,8 @@ def _read_nested(path: Path, kind: Kind | None) -> dict[str, dict[str, float]]:
 
 
 def whole_json(path: Path) -> bytes:
-    """Return the bytes of a JSON file; raises BadValue if memory may not hold its values, FormatError if
-    unreadable.
-    """
+    """Return the decompressed bytes of a JSON file, not parsed; raises BadValue if its values are estimated to
+    exceed memory, FormatError if unreadable."""
     data = read_bytes(path)
     require_values(path, data, "an object on each line (.jsonl) takes less")
     return data

@@ -289,7 +289,7 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 @dataclass(frozen=True, eq=False)
 class LabelTexts:
-    """Texts of queries and documents in a file of labels."""
+    """Texts of queries and documents in a file of labels, by identifier."""
 
     queries: Mapping[str, str]
     """{identifier: text}."""

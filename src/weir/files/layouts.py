@@ -87,12 +87,14 @@ class CollectionPart:
 
 @dataclass(frozen=True)
 class CollectionLayout:
-    """A collection's files of documents, queries and judgments; None for a missing one."""
+    """The files of a collection, by role, and what it declares about itself."""
 
     root: Path
     documents: CollectionPart | None
+    """None if missing, as for `queries`."""
     queries: CollectionPart | None
     qrels: dict[str, CollectionPart]
+    """{split: file of its judgments}; {} if missing."""
     name: str | None = None
     split: str | None = None
     instruction: str = ""

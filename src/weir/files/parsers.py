@@ -387,10 +387,10 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool =
 
 
 def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) -> CellTable:
-    """Return the offsets of the cells of buf[:stop], `cells` in each line, possibly empty.
+    """Return the offsets of the cells, possibly empty, of the lines in buf[:stop]; empty lines are skipped.
 
-    exact: keep white space, strip quotation marks; otherwise strip white space, skip comments. Empty lines are
-        skipped.
+    cells: columns of a line; a line with another number ends the table and sets `bad`.
+    exact: keep white space and strip quotation marks around cells; False strips white space and skips comments.
 
     Raises QuotedCellError for quotation marks that may be misread.
     """

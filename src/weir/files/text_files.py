@@ -184,7 +184,8 @@ def decoded(data: bytes, name: object, line: int = 1) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text, decompressed; raises FormatError as `read_bytes`, and for bytes that are not UTF-8."""
+    """Return a file's text, decompressed; raises the errors of `read_bytes`, and FormatError for bytes that are
+    not UTF-8."""
     return decoded(read_bytes(path), path)
 
 

@@ -154,8 +154,7 @@ def of_family(name: str) -> ModelCard | None:
 
 
 def without_prompts_note(model: str) -> str:
-    """Return a warning if a model runs without prompts although its family is trained with them; ""
-    otherwise."""
+    """Return a warning for a model used without prompts; "" if no prompts of the model or its family are known."""
     relative = find_card(model) or of_family(model)
     prompts = relative and {
         name: getattr(relative, name)

@@ -312,7 +312,7 @@ class Loaded:
             yield vectors
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return (tokens of each document with the prompt, untruncated; characters of it that the model
+        """Return (tokens of prompt and document without truncation, characters of the document that the model
         reads), int64[texts] each."""
         prompt = self.recipe.document_prompt
         tokens, characters = self.document.tokenizer.extents([prompt + text for text in texts])

@@ -109,10 +109,11 @@ class HttpRequest:
 
 
 def check_key(key: object, usual: str, base: str | None) -> None:
-    """Raise BadValue if the key in an environment variable may not be sent to this URL.
+    """Raise BadValue if a provider's key may not be sent to an address, or is not the name of a variable.
 
-    key: name of the variable.
-    usual: the provider's own variable, for its own URL (`base` None) only.
+    key: name of the environment variable that holds the key.
+    usual: the provider's own variable, sent to its own address only.
+    base: another address, which takes keys from WEIR_KEY_... only; None for the provider's own.
     """
     if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
         raise BadValue(f"key must name an environment variable, such as {usual}, not be the key itself")
@@ -299,8 +300,8 @@ class Limits:
 
 @dataclass
 class Bucket:
-    """A rate limit shared by threads (token bucket): `rate` per minute, in bursts of up to a sixth of it;
-    None for no limit."""
+    """A rate limit shared by threads (token bucket): `rate` per minute, in bursts of up to a sixth of it; no
+    limit for None."""
 
     rate: float | None
     clock: Clock

@@ -1015,8 +1015,10 @@ def rank_text(standing: Standing, to: str = "-") -> str:
 
 
 def verdict(pair: Pair, c: Comparison) -> str:
-    """Return the verdict on a pair in words, with unanswered queries that may explain the difference; "not separable"
-    with its reason or the minimum detectable effect.
+    """Return the verdict on a pair in words: which is better, or "not separable" with its reason or the minimum
+    detectable effect.
+
+    Adds the queries that a system left unanswered if they alone may explain the difference.
 
     c: the comparison that the pair is from.
     """

@@ -72,10 +72,11 @@ class FactorialDesign:
     @cached_property
     def contrasts(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...], Float64], ...]:
         """(factors, levels, weights of the systems) of each main effect, then of each interaction of two
-        factors, by numbers.
+        factors.
 
-        Weights, float64[systems], sum to 0; weights @ means is the effect. Of two levels the second is
-        compared with the first, of more each with the mean of the others.
+        Factors and levels are positions, counted from 0. Weights, float64[systems], sum to 0; weights @ means
+        is the effect. A factor of two levels has one effect, second level minus first; of more, one for each
+        level against the mean of the others.
         """
         # Effects average over all other factors. An interaction is the change of one factor's effect
         # between levels of the other.

@@ -344,7 +344,7 @@ def bounds(values: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class RaterBase:
-    """A rater's number of labels, mean grade, and share of grades of 1 or more."""
+    """Base rates of a rater: number of labels, mean grade, and share of grades of 1 or more."""
 
     name: str
     labels: int

@@ -205,9 +205,10 @@ def reach(
 
 
 def excess_kurtosis(rows: Float64) -> float:
-    """Return a common excess kurtosis of all rows, float64[rows, n], rounded to 0.25 and cut at KURTOSIS_BOUNDS.
+    """Return one excess kurtosis pooled over the rows of float64[rows, n], rounded to 0.25 and cut at
+    KURTOSIS_BOUNDS.
 
-    Below ten values it is shrunk towards KURTOSIS_PRIOR; 0 for n < 4, or rows that do not vary.
+    For n < 10 it is shrunk towards KURTOSIS_PRIOR; 0 for n < 4, or rows that do not vary.
     """
     # The sum of the rows' fourth k-statistics over that of unbiased squared variances: Fisher 1930; Tukey 1956
     # (polykays).

@@ -80,7 +80,8 @@ class Unjudged:
         return ranks
 
     def filled(self, relevant: NDArray[np.bool_]) -> Qrels:
-        """Return the judgments with the unjudged documents selected by `relevant`, bool[n], judged relevant."""
+        """Return the judgments with the unjudged documents selected by `relevant`, bool[n], at the highest
+        grade; the others stay unjudged."""
         qrels = self.qrels
         return Qrels.from_columns(
             qrels.queries,

@@ -206,7 +206,8 @@ class AnsweredDocuments:
 
     @property
     def ids(self) -> Ids:
-        """Documents of the collection; for NO_DOCUMENTS, the documents named so far."""
+        """Identifiers of the collection's documents; for NO_DOCUMENTS, of the documents that `codes` was given
+        so far."""
         return Ids.of(self._numbers) if self.corpus is NO_DOCUMENTS else self.corpus.ids
 
 

@@ -93,7 +93,8 @@ class _Documents(Protocol[Q_contra]):
 
 
 def fields_read(system: _System[Any, Any]) -> tuple[str, ...]:
-    """Return the view of documents that is encoded, such as ("title text",)."""
+    """Return the joined fields of documents that a system encodes, as one view in a tuple, such as ("title
+    text",)."""
     return (system.view,)
 
 

@@ -441,7 +441,7 @@ class Prompting(Reranker, Protocol):
         """Return everything that decides the prompts; equal values share stored answers."""
 
     def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:
-        """Return the prompts and tokens needed at most.
+        """Return upper bounds of the prompts and tokens that re-ranking takes.
 
         depths: int64[queries], documents to re-rank.
         """

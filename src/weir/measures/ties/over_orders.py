@@ -34,7 +34,8 @@ class TiedQueries:
 
     @staticmethod
     def of(judged: Judged, codes: Int64) -> TiedQueries:
-        """Return the join restricted to the queries with these numbers; each must have a tied judged document."""
+        """Return the queries with these numbers, int64[queries], ascending; each must have a tied judged
+        document."""
         part = judged.take(codes) if len(codes) < len(judged) else judged
         rows = np.flatnonzero(part.last > part.first)[::-1]
         nearest = np.zeros(len(codes), np.int32)

@@ -175,7 +175,7 @@ class Funnel:
 
     @property
     def worst(self) -> FunnelStage:
-        """Return the stage outside fused systems that loses most, the first of equals."""
+        """Return the stage of `whole` that loses most relevant documents, the first of equals."""
         return max(self.whole, key=lambda one: one.lost)
 
 

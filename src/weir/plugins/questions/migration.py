@@ -358,7 +358,8 @@ class _Draws:
         )
 
     def wealth(self, total: float, sign: int) -> Float64:
-        """Return the logarithm of the largest e-value so far against a claim on the sum, float64[draws].
+        """Return, after each draw, the logarithm of the largest e-value so far against a claim about the
+        population's sum, float64[draws].
 
         sign: 1 claims that the sum is at most `total`, -1 at least.
         """

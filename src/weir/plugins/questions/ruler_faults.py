@@ -157,7 +157,8 @@ queries."""
 
 
 def other_documents(subject: Subject) -> Iterator[Fault]:
-    """Yield a fault for each ranking whose documents seem to be of another collection."""
+    """Yield a fault for each run whose first 10 documents seem to be of another collection, and for documents
+    that are not in the index."""
     tops = {name: run.top(10) for name, run in subject.runs.items()}
     for name, top in tops.items():
         used = np.unique(top.doc[top.doc >= 0])

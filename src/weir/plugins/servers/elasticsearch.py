@@ -291,7 +291,7 @@ class ElasticServer:
 
 
 def json_lines(items: Iterable[Any]) -> bytes:
-    """Return ASCII bytes with a line of JSON for each item."""
+    """Return a line of JSON, ended, for each item, as ASCII bytes."""
     return b"".join(json.dumps(item).encode("ascii") + b"\n" for item in items)
 
 

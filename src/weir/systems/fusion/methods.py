@@ -194,7 +194,8 @@ def rank(lists: ScoreLists) -> Float64:
 
 @NORMS.register("sum")
 def summed(lists: ScoreLists) -> Float64:
-    """Return (score - lowest) / sum of these differences over the list; equal scores share 1 equally.
+    """Return (score - lowest) / the list's sum of (score - lowest); 1 / length if all scores of a list are
+    equal.
 
     Source: Montague and Aslam 2001.
     """

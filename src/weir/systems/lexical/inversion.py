@@ -177,7 +177,7 @@ def fits_into_memory(corpus: Corpus) -> bool:
 
 
 def require_memory_for(corpus: Corpus) -> None:
-    """Raise BadValue if an index of the corpus in memory is estimated to exceed the budget."""
+    """Raise BadValue if an in-memory index of the corpus is estimated to exceed the memory budget."""
     require_memory(_index_bytes(corpus), f"an index of {len(corpus):,} documents in memory")
 
 

@@ -100,7 +100,7 @@ def kept_columns(names: Sequence[object], scores: Sequence[object] | None) -> di
 
 
 def brief(value: object) -> str:
-    """Return a value as JSON, cut to SHOWN_CHARACTERS for a message."""
+    """Return the first SHOWN_CHARACTERS of a value's JSON, for a message."""
     return json.dumps(value, ensure_ascii=False, default=str)[:SHOWN_CHARACTERS]
 
 

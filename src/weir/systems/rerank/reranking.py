@@ -312,7 +312,7 @@ class RerankCounts:
 
 @dataclass(frozen=True, eq=False)
 class RerankingSearcher:
-    """Searches by a first stage and re-orders its first documents by a scorer."""
+    """Searches by a first stage and re-orders its first documents by a scorer; the rest follow in their order."""
 
     system: TwoStage
     corpus: Corpus

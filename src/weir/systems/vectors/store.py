@@ -57,7 +57,8 @@ class Codec:
     name: str
 
     def width(self, numbers: int) -> int:
-        """Return the number of bytes of a row of `numbers` values."""
+        """Return the number of bytes that `numbers` values take as one stored row, with the codec's own extra
+        bytes."""
         if self.name == "binary":
             return 4 + -(-numbers // 8)
         return {"fp32": 4 * numbers, "int8": 4 + numbers, RAW: numbers}.get(self.name, 2 * numbers)
