@@ -59,11 +59,11 @@ class ResultKind(Generic[T]):
     page: TablesOf | None = None
     """Tables for Markdown and LaTeX; None for those of a terminal."""
     explained: bool = False
-    """True if `tables` takes the option `explain`, which pages set: they say how the numbers were made."""
+    """True if `tables` takes the option `explain`, to say how the numbers were made; pages set it."""
     html: TablesOf | None = None
     """Tables for a notebook or a page; None for those of `page`."""
     parts: str = ""
-    """Field whose members are the rows of a frame; "" for the result itself."""
+    """Field whose members are the rows of a data frame; "" for the result itself."""
     outcome: Callable[[T], Outcome] | None = None
     """Outcome of one result; None if results cannot fail."""
     records: Records = _one_record
