@@ -29,11 +29,11 @@ MEASURE = "nDCG@10"
 
 
 def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qrels, int]:
-    """Return (judgments with unjudged duplicates added, number added).
+    """Return (judgments with unjudged duplicates of judged documents added, number added).
 
-    A duplicate gets the grade of a judged document of the same text, the highest if they disagree, and the
-    origin "duplicate".
     groups: groups of equal documents of the corpus.
+
+    A duplicate gets the highest grade of the judged documents with its text, and the origin "duplicate".
     """
     at = corpus.ids.codes(qrels.docs.strings)
     group = np.where(at[qrels.doc] >= 0, groups.number[at[qrels.doc]], -1)

@@ -57,7 +57,7 @@ def storing(path: Path) -> Iterator[None]:
 
 
 def too_long(error: OSError, system: str) -> int:
-    """Return the length of a path that Windows refused as too long, else 0."""
+    """Return the length of a path that Windows refused as too long, 0 for other errors and systems."""
     letters = len(str(Path(error.filename).absolute())) if isinstance(error.filename, str) else 0
     return letters if system == "nt" and error.errno == errno.ENOENT and letters > _WINDOWS_FOLDER else 0
 
@@ -78,10 +78,11 @@ def _reason(error: OSError, system: str) -> str:
 
 @contextmanager
 def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
-    """Yield a temporary path; the file written there is renamed to `path` when the block succeeds.
+    """Yield a temporary path; the file written there is renamed to `path` when the block succeeds, and removed
+    if it fails.
 
-    `-` is standard output. Symbolic links are followed, permissions kept, parent folders made. Raises
-    StoreError, also if `path` is a folder.
+    `-` is standard output; pipes and devices are written through. Symbolic links are followed, permissions
+    kept, parent folders made. Raises StoreError, also if `path` is a folder.
     """
     if is_stream(path):
         with _written_through(path) as temporary:
@@ -182,7 +183,7 @@ def _stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_dir(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder, which replaces `path` when the block succeeds.
+    """Yield a temporary folder, which replaces `path` when the block succeeds, and is removed if it fails.
 
     Symbolic links are followed. Raises StoreError, also if a file is at `path`.
     """
@@ -286,7 +287,7 @@ def sweep(path: Path) -> None:
 
 
 def sweep_inside(folder: Path) -> None:
-    """Remove all abandoned temporary files directly in a folder, as `sweep`."""
+    """Remove the temporary files of all names directly in a folder, by the rules of `sweep`."""
     _sweep(folder, ".")
 
 

@@ -123,9 +123,8 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def known_bytes(file: BinaryIO, name: object) -> BinaryIO:
-    """Return a stream of the same bytes, UTF-16 as UTF-8; raises FormatError for zips and other files that no
-    reader reads.
-    """
+    """Return a stream of the same bytes, UTF-16 as UTF-8; raises FormatError for zips and other kinds of files
+    that weir does not read."""
     begins = b""
     try:
         while more := file.read(
@@ -241,10 +240,10 @@ def check_regular(path: Path) -> None:
 
 
 def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> Path:
-    """Return the path of a file that another, untrusted file names; it may be missing.
+    """Return the path of a file that an untrusted file names; it may be missing.
 
-    by: the naming file.
-    inside: if not "", the file must be in `folder`; errors expect this text.
+    by: the file that names it.
+    inside: "" allows any place; else the file must be in `folder`, and the error expects this text.
 
     Raises FormatError for a device, pipe or socket and, with `inside`, a path out of the folder.
     """
@@ -258,9 +257,8 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Raise FormatErrors of the block without the file's content if the file is outside `folder`; None keeps
-    them.
-    """
+    """Replace FormatErrors of the block by one that does not quote the file, if it is outside `folder`; None
+    keeps them."""
     try:
         yield
     except FormatError as error:
@@ -277,7 +275,7 @@ def check_record(path: Path) -> None:
 
 
 def joined_files(path: Path, line: int) -> FormatError:
-    """Return the FormatError for a byte order mark on a later line, where files were joined."""
+    """Return the FormatError for a byte order mark on a later line, which tells that files were joined."""
     return FormatError(
         path,
         "a byte order mark, with which another file begins",
@@ -310,7 +308,8 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """Return a file's first `size` bytes, decompressed, of any kind of file; raises FormatError if unreadable."""
+    """Return a file's first `size` bytes, decompressed, whatever kind of file it is; raises FormatError if
+    unreadable."""
     with _opened(path) as file:
         return _first(file, path, size)
 
@@ -351,7 +350,8 @@ def _whole(path: Path) -> bytes:
 
 
 def require_room(path: Path, size: int, times: int = _MEMORY_TIMES) -> None:
-    """Raise BadValue if memory may not hold `times` the bytes of a file of this size; small sizes always pass."""
+    """Raise BadValue if `times` the bytes of a file of this size are estimated to exceed memory; small sizes
+    always pass."""
     if size > HARMLESS_BYTES:
         require_memory(times * size, f"reading {path} whole")
 
@@ -406,8 +406,9 @@ class LineBuffer:
     def fill(self) -> int:
         """Read until the buffer is full or the file ends; return the end of the last complete line.
 
-        A missing final line end is added. 0 means that a line fills the buffer or, if `ended`, that nothing is
-        left. Raises FormatError for damage, other than UTF-8, a too long line, and a later byte order mark.
+        A missing final line end is added. 0 means that a line is longer than the buffer or, if `ended`, that
+        nothing is left. Raises FormatError for damage, other than UTF-8, a too long line, and a later byte
+        order mark.
         """
         seen = max(self._end - len(BOM), 0)
         while self._end < self._room - 1 and not self.ended:
@@ -454,7 +455,7 @@ class LineBuffer:
         self._checked = max(self._checked - count, 0)
 
     def line_of(self, position: int) -> int:
-        """Return the line number, from 1, of an offset; rereads the file."""
+        """Return the line number, from 1, of an offset in the buffer; rereads the file."""
         ends, before = self.text.count(b"\n", 0, position), self._passed
         with open_bytes(self.path) as file:
             while before > 0 and (data := file.read(min(before, _SLICE_BYTES))):
@@ -463,11 +464,11 @@ class LineBuffer:
         return ends + 1
 
     def begin_of_line(self, position: int) -> int:
-        """Return the offset at which the line around an offset begins."""
+        """Return the offset of the beginning of the line that holds an offset."""
         return self.text.rfind(b"\n", 0, position) + 1
 
     def line_text(self, position: int) -> str:
-        """Return the line around an offset."""
+        """Return the line that holds an offset, without its end."""
         begin, end = self.begin_of_line(position), self.text.find(b"\n", position)
         return bytes(self.text[begin:end]).decode("utf-8", "replace")
 
