@@ -46,9 +46,7 @@ OWN_SYSTEMS = ("sparta", "unicoil")
 
 @dataclass(frozen=True)
 class ModelCard:
-    """Facts of a published encoder (checkpoint, size, training data), and the settings of its published
-    scores.
-    """
+    """Facts of a published encoder: checkpoint, size, training data, and the settings of its published scores."""
 
     name: str
     hub: str
@@ -140,8 +138,8 @@ def find_card(name: str) -> ModelCard | None:
 
 
 def of_family(name: str) -> ModelCard | None:
-    """Return the card of the model family (with most words) to which a model name or path belongs, or
-    None."""
+    """Return the card of the model family to which a model name or path belongs, of several the one with most
+    words; None if none fits."""
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}
@@ -202,8 +200,8 @@ def check_kind(model: str, kind: str, otherwise: str) -> None:
 
 
 def split_variant(model: str) -> tuple[str, str]:
-    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant "" if there is none, or if a
-    file has the whole name.
+    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; (name, "") without a variant, or if
+    there is a file of this whole name.
 
     A variant is an ONNX file of the checkpoint: fp32, fp16, int8, or a path.
     """
