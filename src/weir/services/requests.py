@@ -671,8 +671,8 @@ class Ledger:
         return number, waited
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """Replace a reservation by the tokens used: (all, of the answer); no effect on an abandoned
-        reservation."""
+        """Replace a reservation by the tokens used: (all tokens, tokens of the answer); does nothing for an
+        abandoned reservation."""
         with self._turn:
             one = self._open.pop(number, None)
             if one is None:

@@ -44,15 +44,17 @@ from weir.stats.significance import adjusted
 
 
 def corrected_precision(labelled: Float64, relevant: Float64, confusion: Float64, k: int) -> Estimate:
-    """Return an estimate, within 0..1, of the mean precision at k by people's labels, from a model's labels and its
-    error rates.
+    """Return an estimate, within 0..1, of the mean precision at k by people's labels, from a model's labels and
+    its error rates.
 
-    labelled, relevant: float64[queries], number of the first k documents that the model labelled, and called
-        relevant.
-    confusion: float64[queries, 2, 2], pairs that people judged too, by [people's label, the model's]; 1 is relevant.
+    labelled: float64[queries], how many of the first k documents the model labelled.
+    relevant: float64[queries], how many of these it called relevant.
+    confusion: float64[queries, 2, 2], number of pairs that people judged too, by [people's label, the model's];
+        1 is relevant.
 
-    Unlabelled documents count as not relevant; error rates are taken to be the same for all pairs. Raises BadValue if
-    people gave a single label, and if the model's cannot be told from chance or contradict its error rates.
+    Unlabelled documents count as not relevant; error rates are taken to be the same for all pairs. Raises
+    BadValue if people gave a single label, and if the model's labels are no better than chance or contradict
+    its error rates.
     """
     # Source: Rogan and Gladen 1978. Errors are linearised over queries as in Binder 1983, the limit of a bootstrap of
     # queries, so that pairs of a query may depend on each other; Student's t by the queries that people judged.
@@ -106,9 +108,10 @@ class QueryVariances:
     """float64[systems], variance between stratum means."""
 
     def half_width(self, judged: Int64) -> float:
-        """Return half the widest 95% interval after `judged` queries in each stratum, int64[strata].
+        """Return half the width of the widest system's 95% interval after `judged` queries in each stratum,
+        int64[strata].
 
-        inf if a stratum with queries has no judged one.
+        inf if a stratum with queries has no judged query.
         """
         here = self.queries > 0
         if (judged[here] < 1).any():
@@ -167,7 +170,7 @@ def allocated(
 
     cost: float64[strata], pairs to judge for a query.
     more: number of queries; None for as many as `width` takes, or all.
-    width: half the widest interval to reach.
+    width: half the width of the widest interval to reach.
     """
     # Neyman 1934, greedily: after two of each stratum, the next query goes where it takes most from the variance of the
     # systems' mean for each pair that it costs.
