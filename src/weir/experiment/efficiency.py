@@ -55,12 +55,13 @@ class Efficiency:
     singles: int | None
     """Number of queries searched one after the other with everything loaded; the four times below are theirs."""
     single_mean_ms: float | None
-    """Of single queries, or of a service's answers if `concurrency` is not None, as are the percentiles."""
+    """Mean time of single queries, or of a service's answers if `concurrency` is not None; the percentiles are
+    of the same times."""
     p50_ms: float | None
     p95_ms: float | None
-    """Likewise; None for fewer than 20 of them."""
+    """None for fewer than 20 times."""
     p99_ms: float | None
-    """Likewise; None for fewer than 100."""
+    """None for fewer than 100 times."""
     peak_mb: float | None
     """The larger of the peaks of memory of indexing and searching, each of the whole process: with libraries, and all
     that it held before."""

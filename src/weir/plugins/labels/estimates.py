@@ -239,8 +239,9 @@ class CorrectedScore:
     rogan_gladen_refused: str = ""
     """Reason of a refusal."""
     least: float = math.nan
-    """Lower bound of the mean for any labels of the pairs that people have not judged; NaN if unknown, as `most`."""
+    """Lower bound of the mean for any labels of the pairs that people have not judged; NaN if unknown."""
     most: float = math.nan
+    """Upper bound for any such labels; NaN if unknown."""
     differences: tuple[CorrectedDifference, ...] = ()
     """To later systems of the list."""
 
@@ -310,7 +311,8 @@ def corrected_scores(
 ) -> list[CorrectedScore]:
     """Return the runs' scores by the model's labels, corrected by people's, and differences of systems.
 
-    Raises BadValue as `LabelledRuns.of`, and for too few queries judged by the model alone, in any stratum.
+    Raises the errors of `LabelledRuns.of`, and BadValue for too few queries judged by the model alone, in any
+    stratum.
     """
     labelled = LabelledRuns.of(runs, human, model, measure, design)
     drawn, names = labelled.drawn, list(runs)
@@ -420,7 +422,7 @@ def estimated_scores(
 ) -> list[CorrectedScore]:
     """Return the runs' scores by the model's labels, corrected by people's and cut to their bounds.
 
-    Bounds hold for any labels of the unjudged pairs; NaN if unknown. Raises BadValue as `LabelledRuns.of`.
+    Bounds hold for any labels of the unjudged pairs; NaN if unknown. Raises the errors of `corrected_scores`.
     """
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
