@@ -188,7 +188,7 @@ class Strings:
     """UTF-8 strings in one buffer; string i is data[ptr[i]:ptr[i+1]]."""
 
     data: Bytes
-    """uint8[total bytes]; may be a view of a memory-mapped file, as `ptr`."""
+    """uint8[total bytes]; `data` and `ptr` may be views of memory-mapped files."""
     ptr: Int64
     """int64[n + 1]; need not start at 0, so that slices share data."""
 

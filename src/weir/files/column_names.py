@@ -155,7 +155,7 @@ class ColumnLayout:
     separator: str
     names: tuple[str, ...]
     query: int
-    """Position of the query column, as `doc` and `number` (score or grade)."""
+    """Position of the query column; `doc` and `number` are positions of document and score or grade."""
     doc: int
     number: int
     rank: int | None = None

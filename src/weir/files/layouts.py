@@ -90,7 +90,7 @@ class CollectionLayout:
 
     root: Path
     documents: CollectionPart | None
-    """None if missing, as for `queries`."""
+    """None if missing; `queries` is None if missing, too."""
     queries: CollectionPart | None
     qrels: dict[str, CollectionPart]
     """{split: file of its judgments}; {} if missing."""

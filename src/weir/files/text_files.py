@@ -257,8 +257,8 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Replace FormatErrors of the block by one that does not quote the file, if it is outside `folder`; None
-    keeps them."""
+    """Raise the FormatErrors of the block without quoting the file, if it is outside `folder`; None keeps them
+    as they are."""
     try:
         yield
     except FormatError as error:

@@ -53,7 +53,7 @@ class Key:
 
     @staticmethod
     def of(variable: str | None) -> Key:
-        """Return the key in an environment variable, whose value may be missing; variable None for no key."""
+        """Return the key in an environment variable, whose value may be missing; no key for None."""
         return Key(variable or None, secret(variable) if variable else None)
 
     def checked(self) -> str:
@@ -267,7 +267,7 @@ class Limits:
         return min(bounds, default=None)
 
     def check(self, spent: Spent, tokens: int) -> None:
-        """Raise ServiceError, with the amounts spent, if a request of `tokens` tokens would exceed the
+        """Raise ServiceError, naming the amounts spent, if a request of `tokens` tokens would exceed the
         budget."""
         tokens_left = self.remaining(spent)
         if (self.requests is None or spent.requests < self.requests) and (
@@ -347,8 +347,10 @@ def estimated(text: str) -> int:
 
 
 def shortened(passage: str, max_length: int | None) -> str:
-    """Return the beginning of a text that has at most `max_length` estimated tokens; None for the whole
-    text."""
+    """Return the beginning of a text that has at most `max_length` estimated tokens.
+
+    max_length: None for the whole text.
+    """
     if max_length is None or estimated(passage) <= max_length:
         return passage
     return passage.encode("utf-8", "replace")[: 3 * max_length - 1].decode("utf-8", "ignore")
@@ -382,9 +384,7 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class AttemptError(Exception):
-    """A failed attempt at a request: kind, message and status, and whether and after how long to send it
-    again.
-    """
+    """A failed attempt at a request: kind, message and status, and whether and when to try again."""
 
     kind: FailureKind
     message: str
@@ -541,8 +541,8 @@ def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
 
 
 def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's body may be anything)
-    """Return the message and code in the JSON body of an error, if possible of its root cause; else
-    `otherwise`."""
+    """Return the message and code in the JSON body of an error, preferably of its root cause; `otherwise` if it
+    has none."""
     if isinstance(answer, dict):
         error = answer.get("error")
         if isinstance(error, dict):
@@ -572,8 +572,8 @@ MOST_COUNTED = 100
 
 
 def is_believed(counted: int | None, tokens: int) -> bool:
-    """Return True if a service's token count is plausible beside our estimate `tokens`; False for None and
-    0."""
+    """Return True if a service's token count is plausible: above 0 and at most MOST_COUNTED times our estimate
+    `tokens`."""
     return counted is not None and 0 < counted <= MOST_COUNTED * tokens
 
 
@@ -671,8 +671,8 @@ class Ledger:
         return number, waited
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """Replace a reservation by the tokens used: (all, of the answer); no effect on an abandoned
-        reservation."""
+        """Replace a reservation by the tokens used: (all tokens, tokens of the answer); does nothing for an
+        abandoned reservation."""
         with self._turn:
             one = self._open.pop(number, None)
             if one is None:

@@ -298,8 +298,8 @@ class Standing:
     system: str
     mean: float
     low: float | None
-    """Lower bound of the mean, as `high` the upper; None for fewer queries than `fewest` or if all values are
-    equal."""
+    """Lower end of the mean's interval, whose upper end is `high`; both None for fewer queries than `fewest` or
+    if all values are equal."""
     high: float | None
     best: int | None
     """Best rank that the verdicts allow, 1 + the number of better systems; None if the measure has no direction."""
@@ -321,8 +321,8 @@ class Pair:
     difference: float
     """Mean of second minus first."""
     low: float | None
-    """Lower bound of the difference, as `high` the upper; None for fewer than `fewest` queries or equal
-    differences."""
+    """Lower end of the difference's interval, whose upper end is `high`; both None for fewer queries than
+    `fewest` or equal differences."""
     high: float | None
     p: float
     adjusted: float

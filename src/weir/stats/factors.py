@@ -108,7 +108,8 @@ class FactorEffect:
     other: float | None
     difference: float
     low: float | None
-    """Lower bound, as `high` the upper, valid for all effects together; None for fewer queries than `fewest`."""
+    """Lower end of an interval valid for all effects together, whose upper end is `high`; both None for fewer
+    queries than `fewest`."""
     high: float | None
     p: float
     adjusted: float
@@ -338,7 +339,7 @@ def factor_study_across(
     chosen: see `factor_study`.
 
     With the interval "two-level", intervals also resample collections, and tests swap levels by collection.
-    Raises BadValue as `factor_study`.
+    Raises the errors of `factor_study`.
     """
     method = method or ComparisonMethod()
     tables = [part for parts in datasets.values() for part in parts]

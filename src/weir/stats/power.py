@@ -275,7 +275,7 @@ def detectable(
     deviation, test, kurtosis: see `power`.
     family: the tests corrected together.
 
-    Raises BadValue as `power`, and for `wanted` not between alpha and 1.
+    Raises the errors of `power`, and BadValue for `wanted` not between alpha and 1.
     """
     _checked(queries, deviation, alpha, test, wanted)
     shift = _smallest_shift(test, queries, wanted, alpha, family, kurtosis)

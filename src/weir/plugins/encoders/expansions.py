@@ -234,7 +234,7 @@ class Doc2Query:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
         """Index the documents with their questions, and return the searcher.
 
-        Warns (RankingWarning) if the file has no questions for some documents; raises FormatError as
+        Warns (RankingWarning) if the file has no questions for some documents; raises the errors of
         `read_questions`.
         """
         if self.expansions is None:

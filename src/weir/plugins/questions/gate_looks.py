@@ -155,7 +155,7 @@ def gate_sequentially(
 
 
 def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreTable]]) -> list[SeenCase]:
-    """Return the cases with the queries of one more look appended, in random order.
+    """Return the cases with the new queries of one more look appended, in random order.
 
     path: the file, named in messages.
     seen: cases of earlier looks; [] at the first.
@@ -272,8 +272,8 @@ def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
 def sequential_gates(cases: Sequence[SeenCase], rules: GateRules) -> list[SequentialGate]:
     """Return a verdict for each case, reached by an e-value of E = 1 / (1 - confidence).
 
-    "pass" needs E against a drop larger than allowed. "fail" needs an observed drop larger than allowed, and
-    E times the number of cases against no drop. The first of both decides.
+    "pass" needs E against a drop larger than allowed. "fail" needs an observed drop larger than allowed, and E
+    times the number of cases against no drop. What is reached first decides.
     """
     # At most 1 candidate in 20 passes that dropped by more, or fails anything where nothing dropped (Ville 1939). Of
     # several cases all must pass, each at its full level; Bonferroni holds over those that fail.

@@ -415,7 +415,7 @@ class IndexState:
     """An existing index, as the server describes it."""
 
     uuid: str
-    """The server gives each newly made index another."""
+    """The server gives each new index its own."""
     mark: Mapping[str, Any] | None
     """Weir's entry in the mapping; None if there is none."""
     mappings: Mapping[str, Any]

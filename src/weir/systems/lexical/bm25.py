@@ -351,7 +351,7 @@ class BM25:
     preset: str = "lucene"
     """"lucene" (Anserini's flat index), "lucene-multifield", "elastic" or "bm25s"."""
     k1: float | None = None
-    """Saturation of the term frequency; None takes the preset's, as for all settings below."""
+    """Saturation of the term frequency. None, for this and all settings below, takes the preset's."""
     b: float | None = None
     """Length normalisation, from 0 to 1."""
     analyzer: str | None = None
