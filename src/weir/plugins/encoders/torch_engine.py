@@ -54,9 +54,11 @@ Attend: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
-    """Return a batch's attention function on a CPU, from packed queries, keys and values to contexts.
+    """Return a function that computes the attention of each text of a batch on a CPU: from queries, keys and
+    values, float[tokens, 3 * width], to contexts, float[tokens, width].
 
-    bias: [heads, longest, longest], added to the scores; a text takes its first rows and columns.
+    bias: [heads, longest, longest], added to the attention scores; a text of n tokens takes [:, :n, :n]. None
+        adds nothing.
     """
     torch = require("torch", extra="torch")
     bounds, runs, first = batch.ptr.tolist(), list[tuple[int, int, int, Tensor | None]](), 0

@@ -84,7 +84,8 @@ class Cells(dict[str, Any]):
     def rest(self, apart: Iterable[str] = ()) -> dict[str, Any]:
         """Return {name: value} of the unused fields, as metadata, and mark them as used.
 
-        Empty values, vectors, bytes, and nested values of fields with a fixed meaning stay unused.
+        Empty values, vectors, bytes, and lists or dicts of fields that weir reads (filter, candidates ...) stay
+        unused.
 
         apart: fields to leave unused.
         """

@@ -94,7 +94,7 @@ class Question:
     kinds: tuple[str, ...]
     """Kinds of results that are answers, if they are stored in the folder."""
     ask: Callable[[Held], ResultSet[Any]]
-    """Raises the WeirErrors of what is lacking."""
+    """Answers the question; raises the WeirErrors of what is missing."""
     command: Callable[[Held], str]
     of_two: bool = False
     """True if it is about an old and a new system."""

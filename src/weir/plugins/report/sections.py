@@ -193,7 +193,7 @@ def _score_cell(value: float | None) -> Cell:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return " [low, high]" with signs, for a sentence; "" if there is no interval."""
+    """Return " [low, high]" with signs, for a sentence; "" if either is None."""
     return "" if low is None or high is None else f" [{typeset_change(low)}, {typeset_change(high)}]"
 
 

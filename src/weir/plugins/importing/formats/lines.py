@@ -589,9 +589,10 @@ def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 @reader("list-run", "rankings as lists by query")
 def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield each document that has a text, and then the ranking of each query of {query: [document, ...]}.
+    """Yield the documents of {query: [document, ...]} that come with a text, and each query's ranking in the
+    list's order.
 
-    Documents rank in the order of the list.
+    Scores are kept where given.
     """
     for query, row in _lists(contents).items():
         for one in row:
