@@ -368,7 +368,7 @@ def _small_rows(
 
 
 def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return Wilson's bounds of the share `successes` / `count`; `count` must be above 0."""
+    """Return (low, high), Wilson's bounds of the share `successes` / `count`; `count` must be above 0."""
     # Wilson 1927.
     z2 = normal_quantile((1 + level) / 2) ** 2
     share = successes / count

@@ -440,9 +440,10 @@ class _Unanswered:
     missing: NDArray[np.bool_]
     """bool[queries of the model], not answered by the system."""
     judged: bool
-    """Whether people judged any of them."""
+    """Whether people judged any of these queries."""
     outside_draw: bool
-    """Whether people judged none, although 95% of random draws hold one: the judged queries are not like the rest."""
+    """Whether people judged none of them, although 95% of random draws hold one: the judged queries are not
+    like the rest."""
 
 
 def _unanswered(

@@ -457,7 +457,8 @@ def _fastest(study: Study) -> Iterator[Statement]:
 
 
 def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, float]:
-    """Return (lowest, highest) mean of a system over all orders of tied documents."""
+    """Return (lowest, highest) mean of a system over all orders of tied documents; NaN without a mean on some
+    dataset."""
     units: dict[str, list[tuple[float, float]]] = {}
     across = comparison.unit == "datasets"
     for dataset in study.datasets if across else [comparison.dataset]:
