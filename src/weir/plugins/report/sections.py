@@ -2036,7 +2036,7 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 def published_scores(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> Section:
     """Return the section that shows the study's scores beside published ones, a table for each measure.
 
-    publisher, published_as: see `name` and `published_as` of `beside`, which says what is raised.
+    publisher, published_as: see `beside`, whose `name` is the publisher; raises its errors.
     """
     lead = f"{NO_TEST[:1].upper()}{NO_TEST[1:]}."
     return Section(
