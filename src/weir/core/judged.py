@@ -244,6 +244,7 @@ def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:
 
 OWN_DEPTH = 10
 """Rank down to which a query's own document is looked for."""
+_OWN_QUERIES = 1 << 12  # queries looked at together: few enough that little memory is taken
 
 
 def own_documents(
@@ -256,15 +257,16 @@ def own_documents(
     doc: int[n]: documents of all rankings in rank order; -1 without an identifier.
     ptr: int64[queries + 1]: offsets of the rankings in `doc`.
     """
-    sizes, first, near = np.diff(ptr), 0, np.zeros(len(queries), np.bool_)
-    for rank in range(OWN_DEPTH):
-        at = np.flatnonzero(sizes > rank)
-        of = doc[ptr[:-1][at] + rank]
-        at, of = at[of >= 0], of[of >= 0]
-        names = queries if len(at) == len(queries) else queries.take(at)
-        own = at[equal_at(data, start[of], length[of], names)]
-        near[own] = True
-        first += len(own) * (rank == 0)
+    first, near = 0, np.zeros(len(queries), np.bool_)
+    for at in range(0, len(queries), _OWN_QUERIES):
+        begin, end = (edges[at : at + _OWN_QUERIES] for edges in (ptr[:-1], ptr[1:]))
+        row, query = stretches(begin, np.minimum(end, begin + OWN_DEPTH))
+        of, query = doc[row], query + at
+        if len(of) and of.min() < 0:
+            row, of, query = (column[of >= 0] for column in (row, of, query))
+        own = equal_at(data, start[of], length[of], queries, query)
+        near[query[own]] = True
+        first += int(np.count_nonzero(row[own] == ptr[query[own]]))
     names = queries.take(np.flatnonzero(near))
     return first, sum(not name.isdecimal() for name in names.tolist())
 

@@ -459,19 +459,16 @@ def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
     return same
 
 
-def equal_at(data: Bytes, start: Int64, length: Int64, strings: Strings) -> Int64:
-    """Return the positions i at which data[start[i] : start[i] + length[i]] is not empty and equals string i of
-    `strings`, by hash, int64."""
-    at = np.flatnonzero((length == strings.lengths()) & (length > 0))
-    for end in (0, -1):  # the first and the last byte leave few to be hashed
-        own, other = (
-            (start[at], strings.ptr[:-1][at])
-            if end == 0
-            else (start[at] + length[at] - 1, strings.ptr[1:][at] - 1)
-        )
-        at = at[data[own] == strings.data[other]]
+def equal_at(data: Bytes, start: Int64, length: Int64, strings: Strings, which: NDArray[np.integer]) -> Int64:
+    """Return the positions i at which data[start[i] : start[i] + length[i]] is not empty and equals string
+    which[i] of `strings`, by hash, int64."""
+    at = np.flatnonzero((length == strings.lengths()[which]) & (length > 0))
+    first, last = strings.ptr[:-1], strings.ptr[1:] - 1
+    # The first and the last byte leave few to be hashed.
+    at = at[data[start[at]] == strings.data[first[which[at]]]]
+    at = at[data[start[at] + length[at] - 1] == strings.data[last[which[at]]]]
     if len(at) == 0:
         return at
-    first = hash_strings(data, start[at], length[at])
-    equal: Int64 = at[first == hash_strings(strings.data, strings.ptr[:-1][at], length[at])]
+    hashes = hash_strings(strings.data, first[which[at]], length[at])
+    equal: Int64 = at[hash_strings(data, start[at], length[at]) == hashes]
     return equal

@@ -579,7 +579,9 @@ def _scan_compiled(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) -
     else:
         row_bytes = len(layout.names)
         shape = LineShape(ord(layout.separator), row_bytes, layout.query, layout.doc, layout.number)
-    arrays = row_arrays(stop // row_bytes + 1)
+    room, arrays = stop // row_bytes + 1, buffer.rows
+    if arrays is None or len(arrays.start) < room:
+        arrays = buffer.rows = row_arrays(room)
     edge = np.zeros(2 * shape.cells + 1, np.int64)
     *counts, tails, bad, quoted = scan_lines(buffer.buf, buffer.words, stop, shape, arrays, edge)
     if quoted:

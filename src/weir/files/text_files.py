@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from weir.settings import (
     require_memory,
     unpacked_times,
 )
+
+if TYPE_CHECKING:
+    from weir.kernels.lines import RowArrays
 
 Watch: TypeAlias = Callable[[str, int, int], None]
 """Called with (activity, amount done, total amount); a total of 0 marks a note."""
@@ -389,6 +392,9 @@ class LineBuffer:
         self.ended = self._began = False
         self._passed = self._end = self._room = self._checked = 0
         self.text = bytearray()
+        self.rows: RowArrays | None = (
+            None  # of the block read last: a compiled scan writes the next over them
+        )
         self.grow(max(size, 64))
 
     def grow(self, size: int = 0) -> None:
