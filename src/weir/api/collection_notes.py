@@ -110,7 +110,7 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """Return notes on measures that are 1 for all systems, as their cutoff includes all documents that may be
+    """Return notes on measures that are 1 for all systems, as their cut-off includes all documents that may be
     ranked.
 
     k: most documents for each query; None for no limit.
@@ -147,7 +147,7 @@ def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) 
 
 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (measure, count, "documents" or "candidates") for each recall-like measure whose cutoff includes all;
+    """Yield (measure, count, "documents" or "candidates") for each recall-like measure whose cut-off includes all;
     none if a relevant document is not among them.
     """
     card = metadata_card(dataset.queries, dataset.corpus)

@@ -27,7 +27,7 @@ GROWTH, MOST = 8, 1 << 20
 
 def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
     """Return a note on documents of equal score cut off at a result's k; None without any, and for a measure with
-    a smaller cutoff.
+    a smaller cut-off.
 
     searched: the documents beyond k were searched.
     """

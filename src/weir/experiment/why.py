@@ -248,7 +248,7 @@ def other_rules(
 
 
 def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
-    """Yield rules with measures that other tools call alike: other cutoffs, capped recall, relevance levels,
+    """Yield rules with measures that other tools call alike: other cut-offs, capped recall, relevance levels,
     gains.
     """
     usual = Scoring(measure)

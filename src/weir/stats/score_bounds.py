@@ -108,7 +108,7 @@ def score_bounds(
     """Return {run: exact bounds of its scores} over all possible judgments of the unjudged documents in any top k.
 
     highest: see `Unjudged.of`.
-    Raises BadValue for a measure of unknown bounds, or without a cutoff of at most MOST_RANKS.
+    Raises BadValue for a measure of unknown bounds, or without a cut-off of at most MOST_RANKS.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k, highest)
@@ -163,7 +163,7 @@ def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64,
     """Return (nDCG's numerator over judged documents, float64[queries]; discount of each unjudged document,
     float64[n]).
 
-    The discount is 0 beyond the cutoff.
+    The discount is 0 beyond the cut-off.
     """
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS

@@ -259,7 +259,7 @@ def scored(
     conventions: Conventions,
     gate: GatedLabels | None = None,
 ) -> Scores:
-    """Return the scores of a ranking, with notes on judgments, cutoffs and ties.
+    """Return the scores of a ranking, with notes on judgments, cut-offs and ties.
 
     join: returns the ranking joined with judgments, by conventions.
     gate: calibrates a model's labels among the judgments; without it they are marked as uncalibrated.
@@ -328,7 +328,7 @@ def noted(
     qrels: Qrels | IntentQrels | None,
     measures: tuple[Measure, ...],
 ) -> Scores:
-    """Return the scores with notes on grades, measure names, unjudged rankings, cutoffs not reached and ties
+    """Return the scores with notes on grades, measure names, unjudged rankings, cut-offs not reached and ties
     as floats.
 
     qrels: None if all grades are whole and of unknown origin.
@@ -361,7 +361,7 @@ def noted(
         remarks.append(
             Note(
                 f"removed: {counted(documents, 'document')} of {counted(of, 'ranking')}, which the query's candidates, "
-                "exclusions or filter bar"
+                "exclusions or filter bar; a tool that scores rankings as they are, as MTEB does, has another number"
             )
         )
     if cut := cut_depth(retrieved):
@@ -383,7 +383,7 @@ def noted(
 
 
 def reaches(measure: Measure, k: int) -> bool:
-    """Return True if documents tied at rank k can change the measure: its cutoff is None or at least k."""
+    """Return True if documents tied at rank k can change the measure: its cut-off is None or at least k."""
     return measure.cutoff is None or measure.cutoff >= k
 
 
@@ -414,7 +414,7 @@ def cut_depth(retrieved: Int32) -> int | None:
 
 
 def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[Note]:
-    """Return [a note] on measures whose cutoff exceeds `depth`, the length of the longest ranking; [] if none.
+    """Return [a note] on measures whose cut-off exceeds `depth`, the length of the longest ranking; [] if none.
 
     once: words on documents that were removed from the rankings.
     """

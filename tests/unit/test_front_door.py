@@ -1,0 +1,104 @@
+"""Messages to people who come from BEIR and MTEB."""
+
+import ast
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import weir
+from weir.cli.main import main
+from weir.errors import BadValue, WeirError
+
+SRC = Path(weir.__file__).parent
+
+
+@pytest.mark.parametrize("name", ["hole@10", "Hole@10", "hole_at_10"])
+def test_holes_by_beirs_name_are_said_to_be_counted_otherwise(name):
+    judged = {"q1": {"d1": 1}, "q2": {"d2": 1}}
+    scores = weir.evaluate(judged, {"q1": {"d2": 2.0}, "q2": {"d2": 1.0}}, [name])
+    assert scores.means()["Hole@10"] == pytest.approx(1 / 20)  # BEIR counts none: d2 is judged for a query
+    assert any(note.text.startswith("Hole@10 counts") and "BEIR's" in note.text for note in scores.notes())
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [("0.5", "; float('0.5') is one"), ("much", ""), ("nan", ""), (b"1", "; float(b'1')")],
+)
+@pytest.mark.parametrize("score", [True, False])
+def test_numbers_in_text_are_refused_with_what_to_do(value, advice, score):
+    judged, run = ({"q1": {"d1": 1}}, {"q1": {"d1": value}}) if score else ({"q1": {"d1": value}}, {})
+    for made in (
+        (lambda: weir.Run.of(run), lambda: weir.evaluate(judged, run))
+        if score
+        else (
+            lambda: weir.Qrels.of(judged),
+            lambda: weir.evaluate(judged, {"q1": {"d1": 1.0}}),
+        )
+    ):
+        with pytest.raises(BadValue if not score else WeirError) as refused:
+            made()
+        assert ("float(" in str(refused.value)) == bool(advice)
+        assert advice in str(refused.value)
+
+
+KILLED = """
+import os, signal, weir
+def killed(queries, k):
+    os.kill(os.getpid(), signal.SIGKILL)
+weir.benchmark(["brook-news", "brook-facts"], [killed, "bm25"], ["nDCG@10"], out="results")
+"""
+
+
+def test_a_run_killed_before_its_first_result_is_told_by_all_that_read_results(tmp_path, capsys):
+    paths = os.pathsep.join([str(SRC.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED], cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths}, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL
+    for command in ("results", "compare", "report"):
+        assert main([command, str(tmp_path / "results")]) == 2
+        told = capsys.readouterr().err
+        assert "no finished result of weir run" in told
+        assert "4 of 4 results asked for are missing: killed on brook-news:test" in told
+        assert "the same weir run makes what is missing" in told
+
+
+def test_what_failed_before_the_first_result_is_not_asked_for(tmp_path):
+    def fails(queries, k):
+        raise ValueError("no")
+
+    with pytest.raises(WeirError, match="failed with ValueError"):
+        weir.benchmark("brook-news", fails, ["nDCG@10"], out=tmp_path / "results")
+    assert not (tmp_path / "results" / "grid.json").exists()
+    weir.benchmark("brook-news", "bm25", ["nDCG@10"], out=tmp_path / "results")
+    before = (tmp_path / "results" / "grid.json").read_bytes()
+    with pytest.raises(WeirError, match="failed with ValueError"):
+        weir.benchmark("brook-news", fails, ["nDCG@10"], out=tmp_path / "results")
+    assert (tmp_path / "results" / "grid.json").read_bytes() == before
+
+
+def test_a_gate_between_rankings_that_score_nothing_does_not_pass():
+    judged = {f"q{n}": {f"d{n}": 1} for n in range(30)}
+    strange = {f"q{n}": {f"D-{n}": 1.0} for n in range(30)}
+    good = {f"q{n}": {f"d{n}": 1.0} for n in range(30)}
+    both = weir.gate(judged, strange, strange, ["nDCG@10"])
+    up, down = weir.gate(judged, strange, good, ["nDCG@10"]), weir.gate(judged, good, strange, ["nDCG@10"])
+    assert both[0].verdict == "undecided"
+    assert both[0].needed is None
+    assert "both score 0 on every query" in str(both)
+    assert (up[0].verdict, down[0].verdict) == ("pass", "fail")
+
+
+def test_prose_has_one_spelling_of_cut_off():
+    found = []
+    for path in SRC.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                text = str(node.value.value)
+                found += [f"{path}: {text[:60]}"] * bool(re.search(r"(?<![`\w.])cutoffs?\b(?!\s*[:=])", text))
+    assert not found
