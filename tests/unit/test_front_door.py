@@ -6,13 +6,16 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import weir
+from weir.api.result_set import ResultSet
 from weir.cli.main import main
-from weir.errors import BadValue, WeirError
+from weir.errors import BadValue, RankingWarning, WeirError
+from weir.experiment.beside import BESIDE_SCORES, BesideScore
 
 SRC = Path(weir.__file__).parent
 
@@ -86,8 +89,11 @@ def test_a_gate_between_rankings_that_score_nothing_does_not_pass():
     judged = {f"q{n}": {f"d{n}": 1} for n in range(30)}
     strange = {f"q{n}": {f"D-{n}": 1.0} for n in range(30)}
     good = {f"q{n}": {f"d{n}": 1.0} for n in range(30)}
-    both = weir.gate(judged, strange, strange, ["nDCG@10"])
-    up, down = weir.gate(judged, strange, good, ["nDCG@10"]), weir.gate(judged, good, strange, ["nDCG@10"])
+    gates = []
+    for pair in ((strange, strange), (strange, good), (good, strange)):
+        with pytest.warns(RankingWarning, match="no document that was returned is judged"):
+            gates.append(weir.gate(judged, *pair, ["nDCG@10"]))
+    both, up, down = gates
     assert both[0].verdict == "undecided"
     assert both[0].needed is None
     assert "both score 0 on every query" in str(both)
@@ -102,3 +108,42 @@ def test_prose_has_one_spelling_of_cut_off():
                 text = str(node.value.value)
                 found += [f"{path}: {text[:60]}"] * bool(re.search(r"(?<![`\w.])cutoffs?\b(?!\s*[:=])", text))
     assert not found
+
+
+def beside_scores(number):
+    own = BesideScore("c", "nDCG@10", "mine", 0.5, "0.5000")
+    theirs = [
+        BesideScore(
+            "c", "nDCG@10", f"model {n}", 1 - n / 100, f"{1 - n / 100:.4f}", "a file", reported_as="c"
+        )
+        for n in range(number)
+    ]
+    theirs[-1] = replace(theirs[-1], claimed_by=("mine",))
+    return (own, *theirs)
+
+
+@pytest.mark.parametrize("number", [1, 10, 11, 14, 15, 40])
+def test_of_many_published_systems_the_first_and_the_claimed_are_shown_and_the_rest_counted(number):
+    results = ResultSet(BESIDE_SCORES, beside_scores(number))
+    rows = {options: results.tables("text", {"long": options})[0] for options in (False, True)}
+    names = [row[0].text for row in rows[False].rows]
+    assert len(rows[True].rows) == number + 1
+    assert {"mine", "model 0", f"model {number - 1}"} <= set(names)
+    hidden = number + 1 - len(names)
+    assert hidden == (0 if number <= 14 else number - 11)
+    assert any(note.startswith(f"{hidden} more published") for note in rows[False].notes) == bool(hidden)
+    assert len(results.tables("latex")[0].rows) == number + 1
+
+
+def test_tables_for_papers_say_what_an_effect_is():
+    judged = {f"q{n}": {"a": 1} for n in range(12)}
+    first = {q: {"a": 1.0, "b": float(n % 3)} for n, q in enumerate(judged)}
+    second = {q: {"a": 1.0, "b": float(n % 2)} for n, q in enumerate(judged)}
+    assert "Hedges' g: the mean difference over" in weir.compare(judged, first, second).to_latex()
+
+
+def test_while_an_audit_runs_the_option_without_it_is_named(tmp_path, capsys):
+    weir.benchmark("brook-news", "bm25", ["nDCG@10"], out=tmp_path / "results")
+    capsys.readouterr()
+    assert main(["report", str(tmp_path / "results"), "-o", str(tmp_path / "page.html")]) == 0
+    assert "(--no-audit leaves it out)" in capsys.readouterr().err

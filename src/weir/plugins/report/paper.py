@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from weir.core.rounding import figure, percent, share_change, short_score
+from weir.core.rounding import counted, figure, percent, share_change, short_score
 from weir.core.tables import Cell, Table, table_of
 from weir.datasets.card import CollectionCard
 from weir.datasets.catalogue import Entry, get, members
@@ -425,6 +425,13 @@ def published_table(
             for row in study.rows
             if row.measure == measure and (place := named[row.dataset]) is not None
         }
+        here = {place for place, _ in mine}
+        if mine and not datasets:  # as beside_tables
+            scores = {at: one for at, one in scores.items() if at[0] in here}
+            left = counted(len(place_of) - len(here), "collection")
+            notes += [
+                f"{left} of {publisher} not in {study.folder} left out; `datasets` names which to show"
+            ] * (len(place_of) > len(here))
         scores |= mine
         lacking = f"{study.folder} has no {measure} on these collections and splits"
         notes += _own_notes(places[d][1] for d, place in named.items() if place) if mine else [lacking]
