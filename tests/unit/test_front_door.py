@@ -147,3 +147,17 @@ def test_while_an_audit_runs_the_option_without_it_is_named(tmp_path, capsys):
     capsys.readouterr()
     assert main(["report", str(tmp_path / "results"), "-o", str(tmp_path / "page.html")]) == 0
     assert "(--no-audit leaves it out)" in capsys.readouterr().err
+
+
+def test_documents_that_are_no_candidates_are_told_wherever_a_ranking_is_scored(tmp_path):
+    documents = {f"d{n}": f"text {n}" for n in range(6)}
+    asked, judged = {"q1": "text 1", "q2": "text 2"}, {"q1": {"d1": 1}, "q2": {"d2": 1}}
+    candidates = {"q1": ["d1", "d3"], "q2": ["d2", "d3"]}
+    task = weir.Dataset.of(documents, asked, judged, "c", candidates=candidates)
+    run = {"q1": {"d4": 3.0, "d1": 2.0}, "q2": {"d5": 3.0, "d2": 2.0, "d3": 1.0}}
+    weir.Run.of(run).save(tmp_path / "r.trec")
+    with pytest.warns(RankingWarning):
+        made = weir.benchmark(task, f'run("{tmp_path / "r.trec"}")', "nDCG@10", out=tmp_path / "out")
+    for shown in (weir.evaluate(task, run, "nDCG@10"), made, weir.results(tmp_path / "out")):
+        [said] = [note.text for note in shown.notes() if "removed: 2 documents of 2 rankings" in note.text]
+        assert "as MTEB does, has another number" in said

@@ -13,7 +13,7 @@ import numpy as np
 
 from weir.argument_types import checked
 from weir.core.intents import IntentQrels
-from weir.core.judged import OWN_DEPTH, Judged
+from weir.core.judged import OWN_DEPTH, Judged, barred_said
 from weir.core.origin import other_algorithms
 from weir.core.qrels import Qrels
 from weir.core.roles import scores_as_grades
@@ -358,12 +358,7 @@ def noted(
         remarks.append(tied_cut_note(k, tied_there, known=False))
     documents, of = judged.barred
     if documents:
-        remarks.append(
-            Note(
-                f"removed: {counted(documents, 'document')} of {counted(of, 'ranking')}, which the query's candidates, "
-                "exclusions or filter bar; a tool that scores rankings as they are, as MTEB does, has another number"
-            )
-        )
+        remarks.append(Note(barred_said(documents, of)))
     if cut := cut_depth(retrieved):
         remarks += shallow_notes(cut, map(str, measures), ", once barred ones are removed" * (documents > 0))
     if judged.float_rank is not None:
