@@ -31,6 +31,7 @@ from weir.errors import (
     warn_of_ranking,
 )
 from weir.experiment.results import (
+    GridOrder,
     ResultCell,
     cell_of,
     keep_order,
@@ -442,7 +443,8 @@ class Experiment:
             )
         at, measures = path_of(at), measures_of(self.measures)
         # The folder comes first: hours of indexing must not end at one that cannot be written.
-        fresh, begun, done = not at.exists(), None, dict[int, tuple[Path, list[Row]]]()
+        fresh, done = not at.exists(), dict[int, tuple[Path, list[Row]]]()
+        begun: tuple[GridOrder, GridOrder] | None = None
         make_folder(at)
         if not writable(at):
             raise StoreError(f"cannot write {at}: no permission to write there")
