@@ -180,7 +180,8 @@ class StoredRunSearcher:
         whole = self.search(queries, max(k, longest), context)
         kept = whole.allowed(queries)
         lost = np.diff(whole.ptr) - np.diff(kept.ptr)
-        if lost.any():
+        listed = queries.metadata is not None and queries.metadata.candidates is not None
+        if listed and lost.any():  # a filter is often the user's own
             said = barred_said(int(lost.sum()), int(np.count_nonzero(lost)))
             warn_of_ranking(f"{self.system.path}: {said}")
         run = kept.top(k)
