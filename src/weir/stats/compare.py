@@ -1162,8 +1162,7 @@ def pair_tables(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
     ]
     head = ["dataset", "measure", *_PAIR_HEAD, "verdict"]
     [means] = _marked_means(comparisons)
-    effect = [EFFECT] * any(p.effect is not None for c in comparisons for p in c.pairs)
-    pairs = table_of([head, *lines], right=5, keys=3, tail=1, notes=(*means.notes, *effect))
+    pairs = table_of([head, *lines], right=5, keys=3, tail=1, notes=means.notes)
     baselines = {c.baseline for c in comparisons if c.baseline is not None}
     marked = [f"triangles: better or worse than {name}, by the verdicts below" for name in baselines]
     lettered = any(s.letters for c in comparisons for s in c.standings)
