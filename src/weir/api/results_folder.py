@@ -605,7 +605,7 @@ def describe(*collections: str | Path | Dataset, split: str | None = None) -> Re
 
     split: the split of the judgments; by default the usual one.
 
-    Raises as `load`.
+    Raises the errors of `load`.
     """
     cards: list[CollectionCard] = []
     notes: list[Note] = []

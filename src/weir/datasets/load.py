@@ -97,7 +97,7 @@ def answerable(judged: Qrels, queries: Queries) -> Qrels:
 
 
 def unanswerable_queries(queries: Queries) -> list[str]:
-    """Return the ids of queries marked unanswerable."""
+    """Return the ids of queries marked unanswerable; [] without such marks."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return []

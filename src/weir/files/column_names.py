@@ -295,8 +295,8 @@ _OF_TREC = {"q0", "iter", "iteration", "tag"}
 def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
     """Warn (LossWarning) of columns of a run or judgments that are not read, except TREC's, such as `tag`.
 
-    Also warns (RankingWarning) if the name of a column that is read has a remark in parentheses. Raises as
-    `three_columns`.
+    Also warns (RankingWarning) if the name of a column that is read has a remark in parentheses. Raises the
+    errors of `three_columns`.
     """
     found = rank_column(columns, kind), origin_column(columns, kind)
     systems = (at for at, part in part_columns(columns, kind) if part == "system")

@@ -707,7 +707,8 @@ def _not_a_judgment(buffer: LineBuffer, bad: int, pairs: bool) -> FormatError:
 
 
 def counting_up(rows: ParsedRows) -> tuple[Int64, int]:
-    """Return (position of each row in its segment, from 0; number of rows in the longest segment)."""
+    """Return (position of each row in its segment, int64[rows], from 0; number of rows in the longest segment,
+    0 without rows)."""
     count = np.diff(rows.first, append=len(rows.score))
     return np.arange(len(rows.score)) - np.repeat(rows.first, count), int(count.max(initial=0))
 

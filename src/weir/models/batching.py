@@ -74,7 +74,7 @@ class Ragged:
         return self
 
     def of(self, i: int) -> NDArray[Any]:
-        """Return the rows of text i, a view."""
+        """Return the rows of text i as a view, shape [rows, ...]."""
         return self.values[self.ptr[i] : self.ptr[i + 1]]
 
     def rows(self, start: int, stop: int) -> Ragged:

@@ -247,7 +247,7 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return the interval (low, high) of the mean of `values`, float64[n], without NaN.
+    """Return the interval (low, high) of the mean of `values`, float64[n], leaving NaN out.
 
     generator, level, resamples, unit: see `mean_bounds`, also for (NaN, NaN).
     """
@@ -324,7 +324,8 @@ def mean_bounds(
     Student's for few values, else percentile bootstrap.
 
     parts: float64[rows, queries] each, without NaN; a single part for a plain mean.
-    unit: bool[rows], True if a row's values are within 0..1.
+    generator, resamples: of the bootstrap; None draws from the fixed SEED.
+    unit: bool[rows], True if a row's values are within 0..1; None if no row's are.
     geometric: values are logarithms, and each part's mean is exponentiated.
 
     NaN for fewer than `fewest` values, a part of one value, or equal values, except 0 or 1 within `unit`.
@@ -368,7 +369,7 @@ def _small_rows(
 
 
 def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return Wilson's bounds of the share `successes` / `count`; `count` must be above 0."""
+    """Return (low, high), Wilson's bounds of the share `successes` / `count`; `count` must be above 0."""
     # Wilson 1927.
     z2 = normal_quantile((1 + level) / 2) ** 2
     share = successes / count

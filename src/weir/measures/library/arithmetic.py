@@ -130,7 +130,8 @@ def gain_of(grade: Grades, gain: str) -> Float64:
 
 
 def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Float64]:
-    """Return (query, rank, gain) of the documents among the first k with a gain above 0, by query, then rank.
+    """Return (query, rank, gain) of the documents among the first k with a gain above 0, int32[n], int32[n],
+    float64[n], by query, then rank.
 
     gain: "linear", "exp" or a table, as for `gain_of`.
     """
@@ -144,7 +145,7 @@ def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Floa
 
 def ideal_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int64, Float64]:
     """Return (query, rank, gain) of each document with a gain above 0 in the ideal ranking of all judged
-    documents, by query, then rank.
+    documents, n values each, by query, then rank.
 
     k: number of ranks; None for all.
     gain: "linear", "exp" or a table, as for `gain_of`.

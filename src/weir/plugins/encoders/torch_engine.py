@@ -321,7 +321,8 @@ def tensors_as_array(parts: Sequence[Tensor]) -> Float32:
 
 
 def tensor_above(rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
-    """Return (row, column, value) arrays of the entries that are above a threshold or NaN."""
+    """Return (rows, columns, values) of the entries above a threshold or NaN, int64[n], int64[n], float32[n],
+    in row order."""
     there = ~(rows <= threshold)
     row, column = require("torch", extra="torch").nonzero(there, as_tuple=True)
     return row.cpu().numpy(), column.cpu().numpy(), rows[there].cpu().numpy()

@@ -330,7 +330,7 @@ _PAIRS = {"[": "]", "(": ")", "{": "}"}
 def listed(value: object) -> list[Any] | None:
     """Return a list, or the list that a text spells; None for other values.
 
-    Numbers in a text stay as spelled ([1.10] has "1.10"). Raises ValueError as `spelled`.
+    Numbers in a text stay as spelled ([1.10] has "1.10"). Raises the errors of `spelled`.
     """
     if isinstance(value, list):
         return value

@@ -282,7 +282,7 @@ class Member:
     grade: object = None
     """None if there is no grade, "" if it is blank."""
     score: float | None = None
-    """Of a distance its negative."""
+    """Its score; a distance is negated."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     has_distance: bool = False
     rank: tuple[str, float] | None = None

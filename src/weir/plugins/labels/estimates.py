@@ -422,7 +422,8 @@ def estimated_scores(
 ) -> list[CorrectedScore]:
     """Return the runs' scores by the model's labels, corrected by people's and cut to their bounds.
 
-    Bounds hold for any labels of the unjudged pairs; NaN if unknown. Raises the errors of `corrected_scores`.
+    Bounds hold for any labels of the unjudged pairs; without bounds (a measure not in RISING, or deeper than
+    MOST_RANKS) they are NaN and nothing is cut. Raises the errors of `corrected_scores`.
     """
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
@@ -440,9 +441,10 @@ class _Unanswered:
     missing: NDArray[np.bool_]
     """bool[queries of the model], not answered by the system."""
     judged: bool
-    """Whether people judged any of them."""
+    """Whether people judged any of these queries."""
     outside_draw: bool
-    """Whether people judged none, although 95% of random draws hold one: the judged queries are not like the rest."""
+    """Whether people judged none of them, although 95% of random draws hold one: the judged queries are not
+    like the rest."""
 
 
 def _unanswered(

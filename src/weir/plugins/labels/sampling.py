@@ -126,7 +126,7 @@ def drawn_mean(
     """Return the mean of people's values over all items, estimated by PPI++ from a random sample.
 
     human, model: float64[n], people's and the model's values of the judged items (queries, not pairs).
-    model_alone: float64[N], the model's values of the other items.
+    model_alone: float64[N], the model's values of the items that people did not judge.
     weight: weight of the model's values. None takes the weight within 0..1 with the narrowest interval, or
         people's values alone if that is more than 5% wider.
     limits: smallest and largest possible value. Binary values then have Wilson's interval, and errors stay

@@ -39,7 +39,7 @@ class WindowShape:
     window: int = 20
     """Documents of a listwise window; 2 or more."""
     step: int = 10
-    """How far the next window is from it; at most `window`."""
+    """Ranks between the starts of neighbouring windows; at most `window`."""
 
     def __post_init__(self) -> None:
         if self.window < 2 or not 1 <= self.step <= self.window:
@@ -228,7 +228,7 @@ class RankBand:
     raised: float
     """Mean ranks by which they rose, without lost documents; negative if they fell."""
     reach: ReachedDocuments
-    """Counts of the relevant ones."""
+    """Counts of the relevant documents in the block."""
 
 
 def rank_bands(
