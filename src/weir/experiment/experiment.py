@@ -30,7 +30,15 @@ from weir.errors import (
     require,
     warn_of_ranking,
 )
-from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups, split_mark
+from weir.experiment.results import (
+    GridOrder,
+    ResultCell,
+    cell_of,
+    keep_order,
+    rows_with_groups,
+    split_mark,
+    take_back_order,
+)
 from weir.experiment.stage_store import STAGE_STORES, StageCache, depths_asked, inputs_below, run_file
 from weir.experiment.stages import (
     RECORD,
@@ -97,7 +105,7 @@ class Cell:
 
     @cached_property
     def stage(self) -> Stage:
-        """Return the stage (kind, name and settings of stored files) of the rankings; the settings say if self-matches
+        """Return the stage (kind, name and settings) of the stored rankings; the settings say if self-matches
         are dropped."""
         declared: dict[str, Any] = {
             **self.stages.asked_by(self.adapted),
@@ -140,10 +148,10 @@ class Cell:
         return stored[0], [rows[name] for name in names]
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
-        """Compute missing rankings and scores under a lock, delete outdated scores, and return (folder, rows
-        of means by these measures).
+        """Compute missing rankings and scores under a lock, delete outdated scores, and return (folder, rows of
+        means by these measures).
 
-        wait: otherwise return None if another process computes it.
+        wait: False returns None at once if another process computes the cell.
         """
         lock = self.stages.root / f".{self.stage.folder_name}.cell.lock"
         run_lock = self.stages.root / f".{self.stage.folder_name}.lock"
@@ -314,7 +322,8 @@ class Share:
         return f"{self.number}/{self.of}"
 
     def order(self, cells: int) -> list[int]:
-        """Return the numbers of all `cells` cells, from 0, beginning with the share's."""
+        """Return the positions, from 0, of all `cells` cells in the order in which to compute them: the share's
+        first, then those after it, then those before it."""
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]
 
@@ -411,20 +420,19 @@ class Experiment:
         """Compute what is missing of the grid in the folder `at`; return its rows of means, groups of datasets
         last.
 
-        The call can be repeated after an interruption, and processes may share a folder. Raises as
-        `complete`.
-
         on: address of a cluster, such as ray or ray://host:10001.
+
+        The call can be repeated after an interruption, and processes may share a folder. Raises the errors of
+        `complete`.
         """
         return rows_with_groups([cell for cell in self.complete(at, watch, on=on) if cell.rows])
 
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
-        """Compute missing results of the grid in the folder `at`; return a result for each dataset and
-        system.
+        """Compute missing results of the grid in the folder `at`; return a result for each dataset and system.
 
-        share: cells to begin with; results that other processes still compute are left out.
+        share: cells to begin with; results that other processes still compute are then left out.
         on: see `execute`.
 
         Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder.
@@ -435,7 +443,8 @@ class Experiment:
             )
         at, measures = path_of(at), measures_of(self.measures)
         # The folder comes first: hours of indexing must not end at one that cannot be written.
-        fresh = not at.exists()
+        fresh, done = not at.exists(), dict[int, tuple[Path, list[Row]]]()
+        begun: tuple[GridOrder, GridOrder] | None = None
         make_folder(at)
         if not writable(at):
             raise StoreError(f"cannot write {at}: no permission to write there")
@@ -446,9 +455,11 @@ class Experiment:
                     _require_parts(cell)
                     if cell.stages.shared is not None:
                         cell.stages.shared.try_out()  # before anything starts
+            of = {id(c.stages.dataset): c.stages.dataset for c in cells}.values()
+            asked = [(f"{c.stages.dataset.name}:{c.stages.dataset.split}", str(c.system)) for c in cells]
+            begun = keep_order(at, (d.name for d in of), (str(c.system) for c in cells), asked=asked)
             if on is not None:
                 cluster_at(on).complete(self, at, watch)
-            done: dict[int, tuple[Path, list[Row]]] = {}
             last = cells[0].stages
             for wait in (False, share is None):
                 for number in range(len(cells)) if share is None else share.order(len(cells)):
@@ -458,19 +469,15 @@ class Experiment:
                     completed = None if number in done else cells[number].complete(measures, wait)
                     if completed is not None:
                         if not done:
-                            of = {id(c.stages.dataset): c.stages.dataset for c in cells}.values()
-                            judged = {
-                                split_mark(d.name, d.split, d.corpus.fingerprint): d.qrels_fingerprint
-                                for d in of
-                            }
-                            asked = (
-                                (f"{c.stages.dataset.name}:{c.stages.dataset.split}", str(c.system))
-                                for c in cells
-                            )
-                            names = (str(c.system) for c in cells)
-                            keep_order(at, (d.name for d in of), names, judged, asked=asked)
+                            marks = (split_mark(d.name, d.split, d.corpus.fingerprint) for d in of)
+                            judged = dict(zip(marks, (d.qrels_fingerprint for d in of), strict=True))
+                            keep_order(at, judgments=judged)
                         done[number] = completed
             return [cell_of(*done[number]) for number in sorted(done)]
+        except Exception:
+            if begun is not None and not done:  # what cannot be made is not missing
+                take_back_order(at, *begun)
+            raise
         finally:
             if fresh:
                 with suppress(OSError):  # it holds results
@@ -485,8 +492,10 @@ class Experiment:
         return [cell_of(*one) for one in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
-        """Load the distinct datasets, groups as their members. Raises as `load`, FormatError for damaged
-        contents or missing documents, BadValue for two datasets or splits of one name.
+        """Return the distinct datasets, groups as their members, loaded.
+
+        Raises the errors of `load`, FormatError for damaged contents or missing documents, BadValue for two
+        datasets or splits of one name.
         """
         loaded: list[Dataset] = []
         for reference in self.datasets:

@@ -12,7 +12,13 @@ from weir.core.tables import Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.experiment.experiment import DEPTH
 from weir.experiment.reproduce import PublishedCheck, check_cells
-from weir.experiment.results import ResultCell, finished_cells, place_to_name, without_command
+from weir.experiment.results import (
+    UNKNOWN_PLACE,
+    ResultCell,
+    finished_cells,
+    place_to_name,
+    without_command,
+)
 
 TITLE = "Published scores, run again"
 
@@ -20,7 +26,8 @@ TITLE = "Published scores, run again"
 def reproduction_tables(
     root: Path, checks: Sequence[PublishedCheck], model: str | None = None, published_as: Sequence[str] = ()
 ) -> tuple[Table, ...]:
-    """Return a table of results that claim published scores, then one for each, with commands and records.
+    """Return a table of the results that claim published scores, then a table for each, with commands and
+    records.
 
     model, published_as: as for `reproduce`.
     """
@@ -100,10 +107,13 @@ def _result_page(
         for cell in cells
     ]
     python = without_command(cells[0])
-    made = [f"no command here makes it again: {python}"] if python else []
+    made = [f"no command here makes it again: {python}"] * bool(python)
+    words = [] if python else run_words(dataset, cells)
+    lies = f"{UNKNOWN_PLACE}: the folder in which the collection lies on your machine"
+    made += [lies] * any(word.startswith(f"{UNKNOWN_PLACE}/") for word in words)
     title, notes = f"{dataset}: {checks[0].system}", (*made, *records, *places)
     table = table_of(lines, right=3, tail=2, title=title, notes=notes)
-    again = [] if python else [shlex.join(run_words(dataset, cells))]
+    again = [shlex.join(words)] * bool(words)
     return replace(table, commands=(*again, shlex.join(compare)))
 
 
@@ -112,13 +122,15 @@ def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
     cell = cells[0]
     facts = cell.scored[-1][1].facts
     place = dataset if len(cells) > 1 else place_to_name(cell)
+    whole = Path(place).is_absolute()
+    place = f"{UNKNOWN_PLACE}/{Path(place).name}" if whole else place  # a reader has no such folder
     entry = catalogue.get(cell.collection) if cell.collection in catalogue.collection_names() else None
     if cell.split != ("test" if entry is None else entry.split):
         place += f":{cell.split}"
     words = [
         "weir",
         "run",
-        *(["--fetch"] if entry is not None and not Path(place).is_absolute() else []),
+        *(["--fetch"] if entry is not None and not whole else []),
         "-d",
         place,
         "-s",
@@ -136,11 +148,14 @@ def _members_of(cells: Mapping[str, ResultCell], group: str, system: str) -> lis
 
 
 def when(made: Mapping[str, object]) -> str:
-    """Return the recorded time to the minute, such as "2025-01-31 12:00", or words if none is recorded."""
+    """Return the recorded time to the minute, such as "2025-01-31 12:00"; words that say so if none is
+    recorded."""
     return str(made.get("when", "at a time that is not recorded"))[:16].replace("T", " ")
 
 
 def _maker(made: Mapping[str, object]) -> str:
+    """Return the version of Weir, of Python and packages, and the machine in a record, as one line; a missing
+    fact reads None."""
     packages = made.get("packages")
     versions = (
         [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, dict) else []

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from weir.errors import BadValue, FormatError, LossWarning, give_warning
 from weir.files.atomic import write_text
 from weir.files.column_names import fold, part_columns, say_left_out
 from weir.files.formats import number_records, table_head
+from weir.files.json_files import orjson_loads
 from weir.files.json_record import parse_json
 from weir.files.parsers import parse_slowly
 from weir.files.paths import path_of
@@ -31,9 +33,10 @@ from weir.files.text_files import read_bytes
 
 
 def score_lines(scores: Scores) -> list[str]:
-    """Return a JSON line for each measure and query: query, measure and value, null if undefined.
+    """Return a JSON line for each measure and query: query, measure and value, null if undefined; with
+    ties=bounds also lowest and highest.
 
-    "mean": "geometric" marks logarithms. With ties=bounds, lowest and highest follow.
+    "mean": "geometric" marks values that are logarithms.
     """
     queries, ends = scores.queries.tolist(), [scores.values]
     if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
@@ -55,8 +58,8 @@ VALUE_COLUMNS = ("dataset", "system", "measure", "query", "value")
 
 
 def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
-    """Return values by query as CSV with VALUE_COLUMNS, and lowest and highest with ties=bounds; undefined ones
-    are empty.
+    """Return values by query as CSV with VALUE_COLUMNS, and lowest and highest with ties=bounds; an undefined
+    value is an empty cell.
 
     placed: ((dataset, system), scores) of each result.
     """
@@ -189,8 +192,10 @@ def write_scores(scores: Scores, path: Path) -> None:
 
 
 def read_scores(path: Path) -> Scores:
-    """Return scores of `write_scores`; every query counts as answered. Raises FormatError for damage, OSError if
-    unreadable."""
+    """Return scores from a file of `write_scores`; every query counts as answered.
+
+    Raises FormatError for damage, OSError if unreadable.
+    """
     rows: dict[str, dict[str, float]] = {}
     geometric: dict[str, None] = {}
     lines = path.read_bytes().rstrip(b"\n").split(b"\n")
@@ -214,12 +219,12 @@ def read_scores(path: Path) -> Scores:
 
 
 def _parsed(lines: Sequence[bytes]) -> list[Any]:
-    try:  # all at once, which takes a third of the time
-        values: list[Any] = json.loads((b"[" + b",".join(lines) + b"]").decode("utf-8"))
-        if len(values) == len(lines):
-            return values
-    except (ValueError, RecursionError):
-        pass
+    data = b"[" + b",".join(lines) + b"]"  # all at once, which takes a third of the time
+    for loads in (orjson_loads(), lambda text: json.loads(text.decode("utf-8"))):
+        with suppress(ValueError, RecursionError):
+            values: list[Any] = [] if loads is None else loads(data)
+            if len(values) == len(lines):
+                return values
     return [_value(line) for line in lines]
 
 
@@ -431,8 +436,9 @@ def write_baseline(scores: SystemScores, path: Path) -> None:
 
 
 def read_baseline(path: Path) -> SystemScores:
-    """Return the scores of `write_baseline`; every query counts as answered. Raises FormatError if missing,
-    damaged or edited.
+    """Return scores from a file of `write_baseline`; every query counts as answered.
+
+    Raises FormatError if it is missing, damaged or edited.
     """
     try:
         lines = path.read_text(encoding="utf-8").replace("\r\n", "\n").rstrip("\n").split("\n")

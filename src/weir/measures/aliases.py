@@ -75,8 +75,12 @@ VALUE = {
     "iprecatrecall": "IPrec(recall={})",
     "rprecmult": "Rprec(times={})",
 }
-# Our measures behind a cut-off whose names others give to another one.
-ALIKE = {"Accuracy": "compares pairs of documents; what BEIR and sentence-transformers call so is Success@{}"}
+# Our measures with a cut-off whose names others give to another one.
+ALIKE = {
+    "Accuracy": "compares pairs of documents; what BEIR and sentence-transformers call so is Success@{}",
+    "Hole": "counts documents that their query has no judgment for; BEIR's counts those that no query has one for: "
+    "weir audit has that of the first 10, in JSON",
+}
 REFUSED = {
     "hits": "ranx counts the relevant documents (here NumRelRet), other tools ask whether there is one (here Success)",
     "nauc.*": "it is no measure but the area under an abstention curve; see weir eval --abstention",
@@ -98,7 +102,9 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
 
     text: a name without parentheses, such as "ndcg_cut_10", "cosine_ndcg@10" or "map@10-l2".
     ours: Weir's names.
-    Raises BadValue for a name that its tool computes otherwise than Weir, and for a name of no measure.
+
+    Raises BadValue for a name that its tool computes otherwise than Weir, and for a tool's result that is no
+    measure.
     """
     level = _LEVEL.fullmatch(text.strip())
     plain = level[1] if level else text.strip()
@@ -123,7 +129,7 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
 def translated(
     name: str, settings: dict[str, object], cut: str | None
 ) -> tuple[dict[str, object], str | None, bool]:
-    """Return (settings, cutoff, condensed) in Weir's terms for a measure written with ir-measures' settings.
+    """Return (settings, cut-off, condensed) in Weir's terms for a measure written with ir-measures' settings.
 
     cut: text after "@"; it becomes the setting `recall` of IPrec.
     condensed: True if unjudged documents are removed first (judged_only=True).
@@ -144,7 +150,7 @@ def translated(
 
 
 def suggestion(text: str, ours: Iterable[str]) -> str | None:
-    """Return Weir's text of the measure that a mistyped name probably means; None if none is near.
+    """Return Weir's text of the measure that a mistyped name probably means; None if no name is similar.
 
     ours: Weir's names.
     """

@@ -196,6 +196,8 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return "same" if self._one("text", name) == (text,) else "other"
 
     def _unlike(self, name: str, document: Document) -> list[str]:
+        """Return the fields, title and metadata, in which a document differs from the stored one; empty fields
+        of the document do not count."""
         title, metadata = self._one("title, metadata", name) or (b"", b"")
         kept = {"title": _text(title), **(json.loads(metadata) if metadata else {})}
         given = {"title": document.title, **json.loads(json.dumps(document.metadata, default=str))}
@@ -484,7 +486,7 @@ class Merged:
     runs: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     """name -> query -> document -> score."""
     notes: list[str] = field(default_factory=list)
-    """Sentences about the collection."""
+    """Remarks about the collection, a sentence each."""
     unanswerable: set[str] = field(default_factory=set)
 
 

@@ -137,7 +137,7 @@ def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int
 
 
 def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
-    """Return the numbers of grades that rose and fell after a probe, with True if the judge is gullible.
+    """Return the ProbeResult of a probe: how many grades rose and fell, and whether the judge is gullible.
 
     before, after: float64[n], grades of the same pairs; `after` is NaN without a grade.
     noise: share of grades that rises without any change.
@@ -205,10 +205,10 @@ class JudgeReport:
     flagged: int
     """Documents that address the judge."""
     consistency: LabelConsistency | None
-    """Of pairs judged twice."""
+    """Agreement of the two grades of pairs judged twice; None without such pairs."""
     probes: tuple[ProbeResult, ...]
     people: LabelConsistency | None
-    """Of judgments by people with the labels."""
+    """Agreement of people's judgments with the labels; None without common pairs."""
     warnings: tuple[str, ...]
     answers: int
     """All answers read, also of earlier runs and probes."""

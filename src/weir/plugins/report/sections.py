@@ -193,7 +193,7 @@ def _score_cell(value: float | None) -> Cell:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return " [low, high]" with signs, for a sentence; "" if there is no interval."""
+    """Return " [low, high]" with signs, for a sentence; "" if either is None."""
     return "" if low is None or high is None else f" [{typeset_change(low)}, {typeset_change(high)}]"
 
 
@@ -272,6 +272,13 @@ def _holes(study: Study) -> list[str]:
             if measured[measure] < len(results)
         ),
     ]
+
+
+def _lacking(study: Study, dataset: str) -> tuple[str, ...]:
+    """Return a sentence on the systems without results on a collection; () if none lacks it."""
+    there = {row.system for row in study.cell_rows if row.dataset == dataset}
+    names = [study.short_name(system) for system in study.systems if system not in there]
+    return (f"Without results on {dataset}: {and_(names, 3)}.",) * bool(names)
 
 
 def _these(study: Study, datasets: Sequence[str]) -> str:
@@ -457,7 +464,8 @@ def _fastest(study: Study) -> Iterator[Statement]:
 
 
 def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, float]:
-    """Return (lowest, highest) mean of a system over all orders of tied documents."""
+    """Return (lowest, highest) mean of a system over all orders of tied documents; NaN without a mean on some
+    dataset."""
     units: dict[str, list[tuple[float, float]]] = {}
     across = comparison.unit == "datasets"
     for dataset in study.datasets if across else [comparison.dataset]:
@@ -944,6 +952,7 @@ def cost(study: Study) -> Section | None:
             lead += " The line is the best that can be had for the time; where it is dashed, the gain is not separable."
         lead += f" Hollow marks are not separable from {study.short_name(study.baseline)}. Bars are 95% intervals."
     notes = (f"measured on different machines: {and_(hardware)}",) if len(hardware) > 1 else ()
+    notes += _lacking(study, dataset)
     shown = [
         replace(one, quality=replace(one.quality, system=study.short_name(one.quality.system), title=""))
         for one in costs
@@ -1271,7 +1280,8 @@ def lengths(study: Study) -> Section | None:
         names = _with_documents(study)
         lead += f"{', on the collection with most queries' * (len(names) > 1)}."
     table = collection_table(map(CollectionFacts.of_card, cards_here))
-    return Section("lengths", "Lengths", lead, (*charts, *retrieved), (table,))
+    notes = _lacking(study, max(_with_documents(study), key=study.query_count)) if retrieved else ()
+    return Section("lengths", "Lengths", lead, (*charts, *retrieved), (table,), notes)
 
 
 def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
@@ -1354,7 +1364,8 @@ def slices(study: Study) -> Section | None:
         "corrects for their number."
     )
     charts = (by_system(chart, study.numbers),)
-    return Section("slices", "Groups of queries", lead, charts, (table_of(lines, right=None),))
+    notes = _lacking(study, dataset)
+    return Section("slices", "Groups of queries", lead, charts, (table_of(lines, right=None),), notes)
 
 
 def _language_models(study: Study) -> Section | None:
@@ -2035,7 +2046,7 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 def published_scores(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> Section:
     """Return the section that shows the study's scores beside published ones, a table for each measure.
 
-    publisher, published_as: see `name` and `published_as` of `beside`, which says what is raised.
+    publisher, published_as: see `beside`, whose `name` is the publisher; raises its errors.
     """
     lead = f"{NO_TEST[:1].upper()}{NO_TEST[1:]}."
     return Section(

@@ -291,6 +291,7 @@ class ElasticServer:
 
 
 def _json_lines(items: Iterable[Any]) -> bytes:
+    """Return a line of JSON, ended, for each item, as ASCII bytes."""
     return b"".join(json.dumps(item).encode("ascii") + b"\n" for item in items)
 
 
@@ -412,7 +413,7 @@ class ElasticIndex:
 @dataclass(frozen=True)
 class _IndexState:
     uuid: str
-    """The server gives each newly made index another."""
+    """The server gives each new index its own."""
     mark: Mapping[str, Any] | None
     """Weir's entry in the mapping; None if there is none."""
     mappings: Mapping[str, Any]

@@ -76,7 +76,7 @@ class AdaptRules:
     negatives: int = 1
     """Documents for each pair that BM25 finds and that do not answer it."""
     depth: int = 100
-    """Negatives are drawn from so many of BM25's first."""
+    """Negatives are drawn from this many of BM25's first documents."""
     margins: str = ""
     """A cross-encoder whose differences of scores are learned (MarginMSE); by default a softmax over a batch's
     positives and negatives is.
@@ -94,7 +94,7 @@ class AdaptRules:
     most: int = 0
     """Pairs at most, drawn; 0 takes all."""
     seed: int = 0
-    """Of all draws."""
+    """Seed of all draws."""
     drop_known: bool = False
     """Leave out pairs whose query is evaluated, instead of stopping."""
 
@@ -117,7 +117,7 @@ class Adaptation:
     """The outcome of training an encoder: checkpoint, pairs, steps and losses."""
 
     folder: str
-    """Its checkpoint."""
+    """The checkpoint's folder."""
     collection: str
     base: str
     """The checkpoint it began with."""

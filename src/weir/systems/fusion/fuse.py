@@ -41,14 +41,15 @@ class CandidateBlock:
     first: int
     """Number of the first query in the pool."""
     query: Int64
-    """int64[n] ascending, 0 for the first query."""
+    """int64[n], ascending, counted from the block's first query."""
     doc: Int32
     """int32[n], ascending within a query."""
     rank: Int32
     """int32[R, n] from 1; 0 if the run lacks the document."""
     lists: tuple[ScoreLists, ...]
+    """Scores of each run."""
     place: tuple[Int64, ...]
-    """For each run, the number of each score's candidate."""
+    """int64 for each run: the position of each of its scores in `doc`."""
 
     def __len__(self) -> int:
         return len(self.lists[0].ptr) - 1
@@ -70,7 +71,7 @@ class CandidateBlock:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Runs to be fused, with common numbers of queries and documents."""
+    """Runs to be fused, with one numbering of queries and documents."""
 
     queries: Ids
     """Queries of all runs, sorted by identifier; in their own order if all runs share a table."""
@@ -81,7 +82,7 @@ class Pool:
     length: Int64
     """int64[R, Q]: number of results."""
     number: tuple[Int32 | None, ...]
-    """For each run, the numbers of its documents in `docs`; None if equal."""
+    """For each run, the number in `docs` of each of its documents; None if they are numbered alike."""
 
     @staticmethod
     def of(runs: Sequence[Run]) -> Pool:
@@ -156,8 +157,11 @@ def check_shared_queries(pool: Pool) -> None:
 
 
 def apart_notes(pool: Pool, names: Sequence[str]) -> list[str]:
-    """Return a sentence for each run, called by its name in `names`, that shares no document with any
-    other, and for documents in two Unicode compositions."""
+    """Return a sentence for each run that shares no document with the others, and one if documents come in two
+    Unicode compositions.
+
+    names: of the runs, in sentences.
+    """
     returned = [
         np.unique(run.doc if n is None else n[run.doc]) for run, n in zip(pool.runs, pool.number, strict=True)
     ]
@@ -182,7 +186,7 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
     """Return rankings fused into one, for every query in any of them.
 
     method: a name of `weir.systems.fusion`, such as "rrf" or "wsum(weights=[0.3, 0.7])".
-    k: cutoff of each fused ranking; None for none.
+    k: cut-off of each fused ranking; None for none.
 
     A repeated run counts twice. Raises BadValue for fewer than two runs, no shared query, or bad settings;
     UnknownName for an unknown method. Warns (RankingWarning) of a run that shares no document with the
@@ -201,7 +205,7 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
 def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None) -> Run:
     """Return a pool's runs fused into one; queries without results have an empty ranking.
 
-    k: cutoff; None for none.
+    k: cut-off; None for none.
     name: of the run, by default the fusion.
 
     Raises BadValue for bad settings and fused scores that are not finite.
@@ -217,7 +221,7 @@ def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None
 
 
 def depth_note(runs: Sequence[Run], how: Fusion, k: int | None) -> str:
-    """Return a sentence if the cutoff `k` cuts rankings while the method's constant k is not set; ""
+    """Return a sentence if the cut-off `k` cuts rankings while the method's constant k is not set; ""
     otherwise."""
     unset = "k" in METHODS.get(how.name).defaults().keys() - dict(how.settings)
     longest = max(int(np.diff(run.ptr).max(initial=0)) for run in runs)

@@ -45,7 +45,7 @@ class FilteringIndex(Protocol):
     def near_among(
         self, query: Float32, k: int, effort: int, permitted: NDArray[np.bool_] | None
     ) -> tuple[Int64, float]:
-        """Return (up to k document numbers of a query, best first; number of vectors compared, NaN if
+        """Return (up to k document numbers of a query, int64, best first; number of vectors compared, NaN if
         unknown).
 
         effort: how much of the index to visit, 0 for the default.
@@ -128,7 +128,8 @@ class Loss:
 
 
 def index_loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
-    """Return the mean shares of the exact k best documents that an index misses.
+    """Return the Loss of an index: mean shares of the exact k best documents missed by rounding vectors, and by
+    the search of neighbours.
 
     queries: float32[Q, d].
     """

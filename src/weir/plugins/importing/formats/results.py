@@ -327,9 +327,9 @@ def _is_point(one: object, named: bool) -> bool:
 def _point_lists(value: object, named: bool = False) -> list[list[Any]]:
     """Return the points of each query in a vector store's response; [] if there are none.
 
-    Raises BadValue for groups of points, and as `_chroma`.
-
     named: True for a value whose name says that it holds points.
+
+    Raises BadValue for groups of points, and for lists of Chroma with other lengths than its identifiers.
     """
     if isinstance(value, dict):
         if named and "groups" in value:
@@ -440,7 +440,10 @@ def _score_of(point: Cells) -> float | None:
 
 def _with_payload(point: Cells, others: Counter[str]) -> Cells:
     """Return a point's identifier, text and payload as one record, and add its other fields to the counts
-    `others`."""
+    `others`.
+
+    A field of the payload with a name of the point's fields becomes payload.NAME.
+    """
     payload = next((one for name in _PAYLOADS if isinstance(one := point.get(name), Cells)), Cells())
     fields = Cells({name: point[name] for name in ("id", "document", "uri") if name in point})
     for name, value in payload.items():
