@@ -83,7 +83,7 @@ from weir.files.text_files import (
     read_text,
     unpacked_name,
 )
-from weir.settings import IDENTIFIER_BYTES, LINE_BYTES, RECORD_BYTES
+from weir.settings import IDENTIFIER_BYTES, LINE_BYTES, RECORD_BYTES, require_memory
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 SEMICOLON = ";"
@@ -367,6 +367,7 @@ def kind_of_file(path: Path) -> Kind:
 # A file's text is about this much larger than the file itself.
 _TEXT_TIMES = {"parquet": 3, "arrow": 1}
 _PACKED_TEXT_TIMES = 5
+_HELD_ROW_BYTES = 100  # of a row of judgments with short identifiers
 CERTAIN_RANKS = 5
 """Documents of a query whose grades count up by one, from which on they are ranks."""
 _JUDGMENT_COLUMNS = "4 columns (query 0 document grade), or query, document and grade between tabs"
@@ -399,10 +400,10 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         if layout_once is not None:
             return _separated_blocks(path, kind, layout_once(), block, how)
         if form.name in ("parquet", "arrow"):
-            chunks = table_chunks(path, kind, parquet)
+            chunks = _held_rows(path, table_chunks(path, kind, parquet), how)
             return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
         if form.name == "jsonl":
-            chunks = json_row_chunks(path, kind)
+            chunks = _held_rows(path, json_row_chunks(path, kind), how)
             return table_blocks(chunks, how.engine, how.whole, lambda row: f", line {line_of_row(path, row)}")
         if kind == "qrels":
             return text_blocks(path, _scan_judgments, block, how.whole)
@@ -419,6 +420,15 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         return Origins.of(cells[at] for _, cells in _table_records(path, head.separator) if cells)
 
     return Source(path, size, line_blocks, None if form.name == "trec" else origins)
+
+
+def _held_rows(path: Path, chunks: Iterable[TableChunk], how: ReadOptions) -> Iterator[TableChunk]:
+    # A small file may hold very many equal rows.
+    count = 0
+    for chunk in chunks:
+        count += len(chunk) * how.whole
+        require_memory(_HELD_ROW_BYTES * count, f"reading {path} whole")
+        yield chunk
 
 
 def _separated_blocks(
