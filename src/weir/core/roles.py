@@ -135,6 +135,10 @@ def refuse_exchanged_files(judged: Judged, run: Run | Callable[[], Run], where: 
                 "scores do; judgments come first, then runs; if these do stand in that order, multiply the scores by "
                 "1,000, which changes no ranking"
             )
+    elif grades and (judged.ideal.dtype.kind == "f" or judged.ideal.max() >= GRADES.stop):
+        levels = len(np.unique(judged.ideal))
+        if levels > GRADES.stop and _has_grades(run if isinstance(run, Run) else run(), short=False):
+            warn_exchanged(f"{where}all scores are usual grades, and the judgments have {levels:,} grades")
     relevant, every = (np.count_nonzero(of > 0) for of in (judged.grade, judged.ideal))
     oracle = returned == len(judged.rank) > len(judged) and relevant == every
     if (
@@ -143,6 +147,18 @@ def refuse_exchanged_files(judged: Judged, run: Run | Callable[[], Run], where: 
         and _has_judged_grades(run if isinstance(run, Run) else run(), judged)
     ):
         warn_of_ranking(f"{where}every score is its document's grade, as if these were the judgments")
+
+
+def warn_exchanged(why: str) -> None:
+    """Warn (RankingWarning) that, for the reason `why`, judgments and run may be exchanged."""
+    warn_of_ranking(f"{why}; judgments come first, then the run")
+
+
+def judged_run(run: Run, qrels: Qrels, where: str = "") -> Judged:
+    """Return a run joined with judgments; raises BadValue and warns as `refuse_exchanged_files`."""
+    judged = Judged.of(run, qrels)
+    refuse_exchanged_files(judged, run, where)
+    return judged
 
 
 def _on_a_scale(levels: NDArray[np.integer | np.floating]) -> bool:
