@@ -409,7 +409,7 @@ def _is_ellipsis(node: ast.expr) -> bool:
 
 
 def shown_value(value: object) -> str:
-    """Return a value as text for a message: a plain one with its type, any other or longer one by its type
+    """Return a value as text for a message: a short number, text or the like with its type, else "of type ..."
     alone."""
     text = repr(value) if isinstance(value, _PLAIN) else ""
     kind = type(value).__name__

@@ -12,7 +12,7 @@ from tests.reference import ranking
 from tests.strategies import identifiers, judgments, rankings, texts
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.judged import Judged
+from weir.core.judged import OWN_DEPTH, Judged
 from weir.core.order import arranged, best_of, is_ordered, ranked, tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
@@ -213,6 +213,22 @@ def test_a_collapsed_run_has_each_document_once_with_its_best_score(run, data):
     if names:
         with pytest.raises(BadValue, match="no document of passage"):
             Run.of(run).collapsed({})
+
+
+@given(rankings, st.data(), st.sampled_from([1, 3, 1 << 12]))
+def test_own_documents_are_counted_as_documents_named_like_their_query(run, data, together):
+    for query in run:
+        for place in data.draw(st.sets(st.integers(0, 11), max_size=1)):
+            docs = [*run[query]][:place]
+            docs += [f"x{n}" for n in range(place - len(docs))]
+            run[query] = {doc: 20.0 - n for n, doc in enumerate([*docs, query])}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("weir.core.judged._OWN_QUERIES", together)
+        made = Run.of(run)
+        judged = Judged.of(made, Qrels.of({"q": {"d": 1}}))
+    top = {query: [*docs][:OWN_DEPTH] for query, docs in made.to_dict().items()}
+    assert judged.own_first == sum(docs[:1] == [query] for query, docs in top.items())
+    assert judged.own_near == sum(query in docs for query, docs in top.items() if not query.isdecimal())
 
 
 @given(rankings, st.sampled_from(["trec", "trec9"]))

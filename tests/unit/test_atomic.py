@@ -15,6 +15,7 @@ import pytest
 from weir.files.atomic import (
     atomic_dir,
     atomic_file,
+    own_file,
     sweep,
     sweep_inside,
     temporary_folder,
@@ -76,6 +77,17 @@ def temporary_name(path: Path) -> str:
         temporary.touch()
     path.unlink()
     return temporary.name
+
+
+def test_room_is_made_for_a_file_of_ones_own(tmp_path: Path):
+    kept, link = tmp_path / "kept", tmp_path / "link"
+    kept.write_text("x")
+    link.symlink_to(kept)
+    os.mkfifo(tmp_path / "pipe")
+    for path in (kept, link, tmp_path / "pipe", tmp_path / "missing", tmp_path, Path("-")):
+        assert own_file(path) == path
+    assert kept.read_text() == "x"
+    assert list(tmp_path.iterdir()) == [kept]
 
 
 def test_writable_asks_the_nearest_folder_there_is(tmp_path: Path):

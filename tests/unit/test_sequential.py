@@ -20,7 +20,7 @@ from weir.core.subject import Subject
 from weir.errors import BadValue, FormatError
 from weir.measures import parse_measure
 from weir.plugins.questions.decision import decide, decision_of
-from weir.plugins.questions.gate_looks import look, read_seen, sequential_gates
+from weir.plugins.questions.gate_looks import FORMAT, look, read_seen, seen_rules, sequential_gates
 from weir.stats.compare import ScoreTable
 from weir.stats.gate import GateRules
 from weir.stats.sequential import BETS, by_lot, e_values, first_at, lower_bounds
@@ -171,9 +171,37 @@ def test_what_cannot_be_looked_at_again_is_refused(tmp_path):
         look(path, [seen], [])
     with pytest.raises(BadValue, match=r"within 0\.\.1"):
         look(path, [], [("", replace(table([0.5], measure="DCG@10"), span=np.inf))])
-    path.write_text("[1]")
-    with pytest.raises(FormatError, match="a file that weir gate --sequential wrote"):
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"rules": None},
+        {"rules": []},
+        {"rules": {}},
+        {"rules": {"max_drop": 0.01, "drops": [1], "confidence": 0.95}},
+        {"cases": None},
+        {"cases": [1]},
+        {"cases": []},
+        {"cases": [{"looks": [float("inf")]}]},
+    ],
+)
+def test_a_damaged_file_of_looks_is_refused(tmp_path, damage):
+    path = tmp_path / "state.json"
+    case = {"dataset": "d", "group": "", "measure": "P@1", "queries": ["q"], "before": [0], "after": [1]}
+    rules = {"max_drop": 0.01, "drops": {}, "confidence": 0.95}
+    whole = {"format": FORMAT, "rules": rules, "cases": [{**case, "looks": [1]}]}
+    path.write_text(json.dumps(whole))
+    assert len(read_seen(path, GateRules())) == 1
+    assert seen_rules(whole) == GateRules()
+    if isinstance(damage.get("cases"), list):
+        damage = {"cases": [{**case, **one} if isinstance(one, dict) else one for one in damage["cases"]]}
+    path.write_text(json.dumps({**whole, **damage}))
+    with pytest.raises((FormatError, BadValue), match=r"state\.json"):
         read_seen(path, GateRules())
+    if "rules" in damage:
+        with pytest.raises((KeyError, TypeError, ValueError)):
+            seen_rules({**whole, **damage})
 
 
 def test_the_command_looks_again_and_refuses_a_changed_past(tmp_path, capsys):

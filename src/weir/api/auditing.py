@@ -39,7 +39,7 @@ def places_of(collection: Places) -> tuple[str | Path, ...]: ...
 @overload
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]: ...
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
-    """Return collections (names, paths, datasets) as a tuple, {name: path} as texts "NAME=PATH"; () for None."""
+    """Return collections (names, paths, datasets) as a tuple; of {name: path} texts "NAME=PATH", () of None."""
     if isinstance(collection, Mapping):
         return tuple(f"{name}={place}" for name, place in collection.items())
     if collection is None:
@@ -48,8 +48,9 @@ def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
 
 
 def place_of(collection: Places | Dataset) -> str | Path | Dataset | None:
-    """Return the collection, passed alone or as the only one of several; None for none. Raises BadValue for
-    several.
+    """Return the collection, given alone or as the only one of several; None if there is none.
+
+    Raises BadValue for several collections.
     """
     several = places_of(collection)
     if len(several) > 1:

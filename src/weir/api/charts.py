@@ -200,9 +200,8 @@ def system_numbers(
 
 @_charts_of("results")
 def row_charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
-    """Return a chart of means with 95% intervals for each measure, with a panel for each dataset; rows of
-    groups are left out.
-    """
+    """Return, for each measure, a chart of means with 95% intervals that has a panel for each dataset; rows of
+    groups are left out."""
     numbers, charts = system_numbers(row.system for row in rows), list[Chart]()
     for measure in dict.fromkeys(row.measure for row in rows):
         of_measure = {
@@ -280,11 +279,11 @@ def _subject(comparison: Comparison) -> str:
 
 
 def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
-    """Return a chart of mean scores with intervals, best first, ticks for the mean on each dataset.
+    """Return a chart of mean scores with intervals, best first, with ticks for the mean on each dataset.
 
     whole, parts: the comparison over all datasets, and on each.
 
-    With a baseline, marks of systems that are better or worse are filled.
+    With a baseline, the marks of systems that are better or worse are filled.
     """
 
     def filled(name: str) -> bool:
@@ -391,9 +390,8 @@ def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
 
 @_charts_of("efficiency")
 def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = None) -> tuple[Chart, ...]:
-    """Return for each dataset a chart of quality against query time, if two systems are timed, and of the
-    spread of query times.
-    """
+    """Return, for each dataset, a chart of quality against query time, if at least two systems are timed, and a
+    chart of the spread of query times."""
     from weir.experiment.efficiency import timed_singly
 
     names = numbers or system_numbers(one.quality.system for one in costs)
@@ -454,10 +452,10 @@ def _left_out(own: Sequence[Efficiency], single: bool, names: SystemNumbers) -> 
 def front(
     points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True, way: int = 1
 ) -> tuple[tuple[int, bool], ...]:
-    """Return the Pareto front of points with small x and good y, left to right, as (number of the point, True if
-    separable from the one before).
+    """Return the Pareto front of points with small x and good y, left to right, as ((index of the point, True
+    if separable from the front's point before), ...).
 
-    separable: returns True if two points, by number, surely differ.
+    separable: returns True if two points, by index, surely differ.
     way: 1 if more y is better, -1 if less, 0 for no front.
     """
     on_front: list[tuple[int, bool]] = []
@@ -548,7 +546,6 @@ def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> He
 
 
 def by_system(drawn: HeatMap, numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map of datasets x systems unchanged; turned, with systems as rows, if there are more than
-    MANY_SYSTEMS.
-    """
+    """Return a heat map of datasets x systems, with rows and columns exchanged if there are more than
+    MANY_SYSTEMS systems."""
     return drawn.turned if len(numbers.names) > MANY_SYSTEMS else drawn

@@ -51,9 +51,8 @@ def dataset_notes(
 
 
 def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> list[Note]:
-    """Return a note for each collection in a language that the BM25 systems do not analyse, with the analyzer
-    to use; none for collections of the catalogue.
-    """
+    """Return a note, with the analyzer to use, for each collection whose language the BM25 systems do not
+    analyse; none for collections of the catalogue."""
     from weir.systems.composite import parts_of
     from weir.systems.lexical.bm25 import BM25, BM25F
     from weir.systems.lexical.language import language_of_corpus
@@ -110,8 +109,8 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """Return notes on measures that are 1 for all systems, as their cutoff includes all documents that may be
-    ranked.
+    """Return notes on measures that are 1 for all systems because their cutoff includes all documents that may
+    be ranked.
 
     k: most documents for each query; None for no limit.
     """
@@ -147,8 +146,10 @@ def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) 
 
 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (measure, count, "documents" or "candidates") for each recall-like measure whose cutoff includes all;
-    none if a relevant document is not among them.
+    """Yield (measure, number of documents, "documents" or "candidates") for each recall-like measure whose
+    cutoff includes all documents that may be ranked.
+
+    Yields nothing if some relevant document may not be ranked.
     """
     card = metadata_card(dataset.queries, dataset.corpus)
     whole = card.candidates.queries == card.queries

@@ -172,8 +172,9 @@ def _joined(
 
 
 def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | IntentQrels:
-    """Return judgments in any form of `evaluate` as Qrels, or IntentQrels if a measure needs intents. Raises
-    as `qrels_from` and `intents_from`.
+    """Return judgments in any form of `evaluate` as Qrels, or IntentQrels if a measure needs intents.
+
+    Raises the errors of `qrels_from` and `intents_from`.
     """
     if isinstance(qrels, IntentQrels) or any(m.by_intent for m in measures_of(measures)):
         return intents_from(qrels)

@@ -138,7 +138,7 @@ def fuse_files(
     conventions: rules for the rankings.
     progress: receives (stage, done, total).
 
-    Raises BadValue as `fuse` and `fit_fusion`, and for an output that is one of the files that are read.
+    Raises the errors of `fuse` and `fit_fusion`, and BadValue for an output that is one of the files read.
     """
     how, search = parse_fusion(method), search or Search()
     refuse_depth(k)

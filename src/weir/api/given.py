@@ -88,7 +88,7 @@ READ_RUN.register(_ranking_at)
 def one_ranking(ranking: object, collection: Collection = None) -> object:
     """Return the path of the run file at a path; any other ranking unchanged.
 
-    Raises as `run_path`, and BadValue for several rankings.
+    Raises the errors of `run_path`, and BadValue for several rankings.
     """
     if isinstance(ranking, (list, tuple)) and len(ranking) > 1 and all(map(_is_ranking, ranking)):
         raise BadValue(
@@ -103,7 +103,8 @@ def _is_ranking(one: object) -> bool:
 
 
 def two_rankings(first: object, second: object, collection: Collection = None) -> tuple[object, object]:
-    """Return two rankings, each as `one_ranking`; raises as it, and BadValue for two collections."""
+    """Return two rankings, each as `one_ranking` returns it; raises its errors, and BadValue for two
+    collections."""
     both = one_ranking(first), one_ranking(second)
     run_paths((one for one in (first, second) if isinstance(one, (str, os.PathLike))), collection)  # together
     return both
@@ -147,7 +148,8 @@ def all_rankings(rankings: Sequence[object], collection: Collection = None) -> l
 
 
 def run_from_given(ranking: object, collection: Collection = None) -> Run:
-    """Return a Run from a ranking in any form of `run_from`, or a results folder with a single result. Raises
-    as `run_path` and `run_from`.
+    """Return a Run from a ranking in any form of `run_from`, or a results folder with a single result.
+
+    Raises the errors of `run_path` and `run_from`.
     """
     return run_from(one_ranking(ranking, collection))

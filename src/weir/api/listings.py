@@ -80,7 +80,7 @@ def systems(system: str | None = None) -> Listing:
     system: a name such as bm25, or one with settings such as "bm25(k1=1.2)", for which every setting
         that can change its rankings is returned.
 
-    Raises UnknownName and BadValue as `parse_system`.
+    Raises the errors of `parse_system`.
     """
 
     def entry(name: str) -> tuple[str, str]:

@@ -542,7 +542,7 @@ def birco_of_folder(
     collection: present paths, by name.
     fetch: download missing collections.
 
-    Raises BadValue if no result ranks whole pools, and as `results`.
+    Raises BadValue if no result ranks whole pools, and the errors of `results`.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     figures, remarks = experiment.reproduce.birco_of_cells(cells, places_of(collection), fetch)
@@ -568,7 +568,7 @@ def plan(
     on: estimate for a cluster: ray (RAY_ADDRESS, else this machine), or ray://HOST:10001.
     machine_price: dollars for an hour of a machine of the cluster.
 
-    Raises UnknownName and BadValue as `benchmark`.
+    Raises the errors of `benchmark`.
     """
     if machine_price is not None and on is None:
         raise BadValue("the price of a machine is that of a cluster's; name one (`on='ray'`)")
@@ -605,7 +605,7 @@ def describe(*collections: str | Path | Dataset, split: str | None = None) -> Re
 
     split: the split of the judgments; by default the usual one.
 
-    Raises as `load`.
+    Raises the errors of `load`.
     """
     cards: list[CollectionCard] = []
     notes: list[Note] = []

@@ -61,9 +61,11 @@ def found_by_bm25(subject: Subject) -> dict[int, float]:
 
 
 def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
-    """Return the share of the query's distinct terms that each judged document contains, float64[judgments].
+    """Return the share of the query's distinct terms that each judged document's text contains,
+    float64[judgments].
 
-    Terms as by Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no term.
+    Terms are those of Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no
+    term.
     """
     corpus, queries = subject.need_corpus(), subject.need_queries()
     table = TermTable(analyzers.get(ANALYZER))
@@ -189,10 +191,11 @@ SEED = 5
 
 
 def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
-    """Yield groupings of the judged queries by length, question word, topic and so on, the collection's columns last.
+    """Yield groupings of the judged queries by length, question word, topic and so on, and by the collection's
+    columns.
 
-    Groupings with fewer than two groups, or mostly groups of one query, are left out. Raises BadValue without
-    queries.
+    Groupings with fewer than two groups are left out, and columns where most groups are one query. Raises
+    BadValue without queries.
     """
     queries = subject.judged_queries
     names, texts = queries.ids.tolist(), queries.text.tolist()
@@ -261,8 +264,8 @@ def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
 def topics(subject: Subject) -> QueryGroups:
     """Return clusters of the judged queries by topic, labelled with their heaviest words.
 
-    Clusters are by spherical k-means of an encoder's vectors, else of tf-idf weights of the words that
-    queries share. No groups for too few queries, or if no word is shared.
+    Clusters are by spherical k-means of the encoder's vectors, or without an encoder of tf-idf weights of the
+    words that queries share. No query has a group if there are too few queries, or if no word is shared.
     """
     queries = subject.judged_queries
     table = TermTable(analyzers.get(ANALYZER))
@@ -336,7 +339,7 @@ class Slice:
     """Mean of second minus first on the group; `outside` on the other queries."""
     outside: float
     p: float
-    """The larger p-value of Welch's and Student's test of equal means, adjusted for all slices."""
+    """The larger p-value of Welch's and Student's test of equal means, adjusted for all groups."""
     names: tuple[str, ...] = ()
     """Queries of the group farthest from the mean of the rest."""
 
@@ -363,11 +366,13 @@ def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
 
 
 def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroups]) -> list[Slice]:
-    """Return the difference of two systems inside and outside each group of queries, smallest adjusted p-value first.
+    """Return the difference of two systems inside and outside each group of queries, smallest adjusted p-value
+    first.
 
     differences: float64[queries], NaN if undefined.
-    Groups with fewer than FEWEST_SLICE_QUERIES inside or outside are left out, and the larger of two
-    complements. p-values are adjusted for all groups (Benjamini and Hochberg).
+
+    Left out are groups with fewer than FEWEST_SLICE_QUERIES inside or outside, and the larger of two groups
+    that together are all queries. p-values are adjusted for all groups (Benjamini and Hochberg).
     """
     defined = ~np.isnan(differences)
     samples: list[tuple[QueryGroups, str, Float64, Float64]] = []

@@ -35,11 +35,11 @@ class Finding:
     remedy: str = ""
     """The next thing to do."""
     numbers: tuple[tuple[str, float], ...] = ()
-    """The numbers by name, at full precision."""
+    """(name, number) for each number, at full precision."""
     examples: tuple[str, ...] = ()
     """A few ids or texts."""
     check: str = ""
-    """Name of the check; set by `audited`, as `subject` and `source`."""
+    """Name of the check; `audited` sets it, `subject` and `source`."""
     subject: str = ""
     source: str = ""
     """Publication of the check, or ""."""
@@ -121,7 +121,8 @@ class Audit:
 
 
 def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
-    """Return an audit of a subject by the named checks, by default all whose parts the subject has.
+    """Return an audit of a subject by the named checks, by default all whose parts the subject has; checks that
+    compare subjects do not run.
 
     Raises UnknownName for an unknown check, BadValue if no check can run.
     """
@@ -131,9 +132,11 @@ def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
 def audited_all(
     subjects: Sequence[Subject], only: Iterable[str] = (), progress: Watch | None = None
 ) -> list[Audit]:
-    """Return an audit of each subject by the named checks, and for several subjects another that compares them.
+    """Return an audit of each subject by the named checks (default: all), then, of several subjects, an audit
+    that compares them.
 
     progress: called before each check.
+
     Raises UnknownName for an unknown check, BadValue if no check can run.
     """
     checks = _checks(only)
@@ -243,7 +246,7 @@ def _skipped(audit: Audit) -> list[str]:
 
 
 def audit_tables(audits: Sequence[Audit]) -> tuple[Table, ...]:
-    """Return tables of the findings, subject by subject; findings that several systems share are joined."""
+    """Return tables of the findings, subject by subject; a finding that several systems share is shown once."""
 
     def shared_words(finding: Finding) -> tuple[str, str, str, bool]:
         return finding.severity, finding.check, finding.remedy, bool(finding.system)

@@ -29,11 +29,11 @@ MEASURE = "nDCG@10"
 
 
 def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qrels, int]:
-    """Return (judgments with unjudged duplicates added, number added).
+    """Return (judgments with unjudged duplicates of judged documents added, number added).
 
-    A duplicate gets the grade of a judged document of the same text, the highest if they disagree, and the
-    origin "duplicate".
     groups: groups of equal documents of the corpus.
+
+    A duplicate gets the highest grade of the judged documents with its text, and the origin "duplicate".
     """
     at = corpus.ids.codes(qrels.docs.strings)
     group = np.where(at[qrels.doc] >= 0, groups.number[at[qrels.doc]], -1)
@@ -211,10 +211,11 @@ BATCH_BYTES, BATCH_DOCUMENTS = 1 << 22, 1 << 14
 def near_copies(corpus: Corpus) -> tuple[DuplicateGroups, Int64, int]:
     """Return (groups of documents with nearly the same title and text, leaders, number of comparisons skipped).
 
-    leaders: int64[n], the first row of each document's group, its own row without a group. Members share at
-        least 80% (Jaccard) of their three-word sequences with it.
-    Comparisons are skipped only if many texts are partly alike. Raises MissingExtra without the `run` extra,
-    BadValue for too little memory.
+    leaders: int64[n], row of the first document of each document's group; without a group its own row. Members
+        share at least 80% of their three-word sequences (Jaccard) with the leader.
+
+    Comparisons are skipped, and copies perhaps missed, only if very many texts are partly alike. Raises
+    MissingExtra without the `run` extra, BadValue for too little memory.
     """
     # Jaccard index of sets of SHINGLE_TERMS consecutive words, lowercased, without punctuation. Candidates
     # share a band of their MinHash signatures; each is compared exactly. Broder 1997; Indyk and Motwani 1998.

@@ -363,7 +363,7 @@ UNEQUAL = 0.05
 def judged_share(judged: Judged) -> float:
     """Return the mean share of judged documents in the top 10, over answered queries; NaN if none is answered.
 
-    The measure Judged@10 counts unanswered queries as 0 instead.
+    Unlike the measure Judged@10, which counts unanswered queries as 0.
     """
     values = JUDGED.per_query(judged)[judged.answered]
     return float(values.mean()) if len(values) else math.nan
@@ -373,7 +373,7 @@ def hole_of_any_query(run: Run, qrels: Qrels, k: int = CUTOFF) -> float:
     """Return BEIR's Hole@k: the number of documents in the top k that are judged for no query at all, divided
     by k times the number of judged queries.
 
-    Only judged queries count; missing ranks are no holes. NaN without judgments.
+    Only rankings of judged queries count; ranks beyond a ranking's end are no holes. NaN without judgments.
     """
     # The hole evaluation in BEIR's code.
     top = run.top(k)

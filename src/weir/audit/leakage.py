@@ -32,7 +32,7 @@ MOVED = 0.005
 
 @dataclass(frozen=True, eq=False)
 class Leaks:
-    """Test queries found in training data, as bool[queries] for each definition."""
+    """Which test queries are in training data, as bool[queries] for each definition."""
 
     exact: NDArray[np.bool_]
     """The same text."""
@@ -51,7 +51,7 @@ class Leaks:
 
 
 def leaks(queries: Queries, training: Training, relevant: Mapping[str, set[str]]) -> Leaks:
-    """Return which test queries occur in training data, by four definitions.
+    """Return which test queries are in training data, by four definitions.
 
     relevant: {test query: its relevant documents}; a query may be absent.
     """
@@ -142,10 +142,10 @@ BLOCK_QUERIES = 1024
 
 
 def nearest_training(queries: Queries, training: Training, encode: TextEncoder) -> tuple[Float64, Int64]:
-    """Return (cosine, row) of each query's nearest training query, float64[queries] and int64[queries].
+    """Return (cosine, row) of each query's nearest training query, float64[queries] and int64[queries]; -1 each
+    if there are no training queries.
 
     encode: returns the vectors of queries, float32[n, d].
-    Both are -1 if there are no training queries.
     """
     mine, theirs = unit_rows(encode(queries)), unit_rows(encode(training.queries))
     cosine, at = np.full(len(mine), -1.0), np.full(len(mine), -1, np.int64)
@@ -165,9 +165,10 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @check("leakage by meaning", needs=["queries", "qrels", "training", "encoder"])
 def leakage_by_meaning(subject: Subject) -> Iterator[Finding]:
-    """Judged queries that an encoder puts next to a training query, in other words than `leakage` finds.
+    """Judged queries that an encoder puts next to a training query, by a cosine of 0.95 or more, whether or not
+    `leakage` finds them by their words.
 
-    The meaning of a cosine of 0.95 depends on the encoder.
+    The meaning of such a cosine depends on the encoder.
     """
     encode, queries = subject.need_encoder(), _in_judged_order(subject)
     for training in subject.training:

@@ -35,7 +35,8 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def ranking_hashes(run: Run) -> dict[str, int]:
-    """Return {query: hash of its first ten documents in order}, without rankings of fewer than three documents."""
+    """Return {query: hash of its first ten documents in order}; rankings of fewer than three documents are left
+    out."""
     top = run.top(FIRST_RANKS)
     names = top.docs.strings
     of_doc = hash_strings(names.data, names.ptr[:-1], names.lengths())[top.doc]
@@ -86,8 +87,8 @@ def same_rankings(subject: Subject) -> Iterator[Finding]:
 def places_in(first: Run, second: Run) -> Int64:
     """Return the rank in `first` of each of the top ten documents of `second`, int64[queries, 10].
 
-    0 for a document beyond rank 100 of `first`, -1 past the end of a ranking. Rows are the queries that both
-    runs answer, in the order of `second`.
+    0 stands for a document that is not in the top 100 of `first`, -1 for ranks beyond the end of a ranking of
+    `second`. Rows are the queries that both runs answer, in the order of `second`.
     """
     candidates, top = first.top(CANDIDATES), second.top(FIRST_RANKS)
     query = candidates.queries.codes(top.queries.strings).astype(np.int64)
@@ -108,10 +109,10 @@ def places_in(first: Run, second: Run) -> Int64:
 
 
 def commonest_order(places: Int64) -> tuple[tuple[int, ...], int]:
-    """Return (most frequent row, number of rows equal to it) among rows that are not ascending; ((), 0) if
-    there are none.
+    """Return (most frequent row, number of rows equal to it), among rows that are not ascending and have no
+    rank of 0 or -1; ((), 0) if there are none.
 
-    places: int64[queries, ranks], from `places_in`. Rows with a rank of 0 or -1 do not count.
+    places: int64[queries, ranks], from `places_in`.
     """
     # Ascending places do not count (a filter leaves the first ranking so), nor orders with a document the first
     # lacks.
@@ -232,8 +233,8 @@ def query_independent_rankings(subject: Subject) -> Iterator[Finding]:
 def off_topic_results(subject: Subject, run: Run, k: int = OFF_TOPIC_RANKS) -> list[tuple[str, str]]:
     """Return (query, document) pairs in the top k whose document shares no term with its query, by rank.
 
-    Only judged queries and documents not judged relevant count. Raises BadValue without judgments, documents
-    or queries.
+    Judged queries count, and documents that are not judged relevant. Raises BadValue without judgments,
+    documents or queries.
     """
     top, qrels = run.top(k), subject.need_qrels()
     judged = qrels.queries.codes(top.queries.strings)[top.query_of_row()]

@@ -39,7 +39,8 @@ GROUP = "regression"
 
 
 def regression_queries(subject: Subject, count: int = 30) -> list[str]:
-    """Return `count` judged queries, at most all, spread over topics and from hard to easy by mean nDCG@10, sorted.
+    """Return `count` judged queries, or all if they are fewer, spread over topics and from hard to easy by mean
+    nDCG@10, sorted by identifier.
 
     Raises BadValue for a count below 1, and without rankings.
     """
@@ -99,7 +100,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class SubsetProof:
-    """Scores of systems on a subset and the whole collection, and the agreement of both orders."""
+    """The scores of systems on a subset and on the whole collection, and how well their two orders agree."""
 
     measure: str
     systems: tuple[str, ...]
@@ -109,7 +110,7 @@ class SubsetProof:
     documents: int
     queries: int
     tau: float
-    """Kendall's tau-b of both orders; NaN if all means are equal."""
+    """Kendall's tau-b of the two orders; NaN if all means are equal."""
     low: float
     """Lower end of the 95% interval over resampled queries of the subset; `high` is the upper end."""
     high: float
@@ -121,10 +122,12 @@ class SubsetProof:
 
 
 def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int64]:
-    """Return (document rows, query rows) of a random subset with `documents` documents, int64 arrays, ascending.
+    """Return (document rows, query rows) of a random subset with `documents` documents, int64 arrays,
+    ascending.
 
-    It has judged queries with all their judged documents, then BM25's first results, then random documents.
-    Raises BadValue if the collection has no more documents, or if no query's judged documents fit.
+    It has judged queries with all their judged documents, then BM25's first results for these queries, then
+    random documents. Raises BadValue if the collection has no more documents, or if no query's judged documents
+    fit.
     """
     corpus, queries = dataset.corpus, dataset.queries
     if not 0 < documents < len(corpus):
@@ -156,9 +159,11 @@ def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int6
 
 
 def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) -> Dataset:
-    """Write a subset of a collection, with its judgments, to a folder in Weir's layout, and return it as a data set.
+    """Write a subset of a collection, with its judgments, to a new folder in Weir's layout, and return it as a
+    dataset.
 
     subset: (document rows, query rows), as `chosen` returns them.
+
     Raises BadValue if the folder exists.
     """
     if folder.exists():
@@ -187,10 +192,11 @@ def proof(
     measure: Measure = MEASURE,
     tell: Tell = lambda step: None,
 ) -> SubsetProof:
-    """Return how well a subset and its whole collection agree on the order of systems, which it runs on both.
+    """Return how well a subset and its whole collection agree on the order of systems, which are run on both.
 
     measure: orders the systems.
     tell: called with the name of each step.
+
     Raises BadValue for fewer than three systems.
     """
     named = [parse_system(one) if isinstance(one, str) else one for one in systems]

@@ -155,11 +155,12 @@ def document_lengths(corpus: Corpus) -> Int64:
 def length_profile(
     run: Run, corpus: Corpus, lengths: Int64
 ) -> tuple[tuple[float, float, float], float, float] | None:
-    """Return (quartiles of words, correlation, share with only a title) of the top ten documents of all rankings.
+    """Return (quartiles of words, correlation, share with only a title) of the top ten documents of all
+    rankings; None if the collection has none of them.
 
-    The correlation is the mean over queries of Spearman's of score and length; NaN if never defined. None if
-    the collection has none of the documents.
     lengths: words of each document, int64[documents].
+
+    The correlation is the mean over queries of Spearman's of score and length; NaN if it is defined for none.
     """
     top = run.top(FIRST_RANKS)
     at = corpus.ids.codes(top.docs.strings)[top.doc]
@@ -182,9 +183,10 @@ def length_profile(
 
 
 def relevant_by_length(subject: Subject, lengths: Int64) -> list[tuple[float, float]]:
-    """Return (median length in words, share relevant) for up to five groups of judged documents, shortest first.
+    """Return (median length in words, share relevant) for up to five equal groups of judged documents, shortest
+    first; [] if the collection has none of them.
 
-    lengths: int64[documents]. [] if no judged document is in the collection.
+    lengths: int64[documents].
     """
     # Thakur et al. 2021, figure 5.
     qrels, corpus = subject.need_qrels(), subject.need_corpus()
@@ -293,7 +295,8 @@ def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
 
 
 def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
-    """Return (relevant pairs whose shared words are all truncated, relevant pairs whose document is truncated).
+    """Return (number of relevant pairs whose document is truncated before its first word of the query, number
+    of relevant pairs whose document is truncated).
 
     by: documents that an encoder truncates.
     """

@@ -73,7 +73,7 @@ class Intervals:
     ends: bool = False
     """True to print the numbers at both ends of each interval, with a line instead of a mark at its value."""
     whole: Intervals | None = None
-    """The chart that this is a part of, for the same axis and width of names."""
+    """The chart of which this is a part, to share its axis and width of names; None for a chart of its own."""
 
     __repr__ = _kind_and_title
 
@@ -127,7 +127,7 @@ class HeatMap:
     percent: bool = False
     """True for shares, printed in per cent."""
     whole: HeatMap | None = None
-    """The chart that this is a part of, for the same columns and tints."""
+    """The chart of which this is a part, to share its columns and tints; None for a chart of its own."""
 
     @property
     def turned(self) -> HeatMap:
@@ -165,7 +165,7 @@ class Spread:
     joined: bool = True
     """True for a line from the first to the last number, False for a dot at each."""
     whole: Spread | None = None
-    """The chart that this is a part of, for the same axis."""
+    """The chart of which this is a part, to share its axis; None for a chart of its own."""
 
     __repr__ = _kind_and_title
 
@@ -181,7 +181,7 @@ class Plot(Protocol):
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
         """Write each chart as .svg, .png or .pdf, by the ending of `path`, and return the paths.
 
-        Several charts get a number and their title in the file name.
+        The files of several charts have a number and the chart's title in their names.
         """
 
 
@@ -289,7 +289,8 @@ class Look:
         return self.room * text_width(text, size or self.size)
 
     def cuts(self, names: Iterable[str], room: float, size: float = 0) -> dict[str, str]:
-        """Return {name: the name shortened to `room` pixels}; different names stay different."""
+        """Return {name: the name shortened to `room` pixels} in a font of `size` pixels (0: `self.size`);
+        different names stay different."""
         return cuts(names, room / self.room, size or self.size)
 
     def fill(self, name: str) -> str:
@@ -306,7 +307,7 @@ class Look:
         return f'{ink} stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
     def over(self) -> str:
-        """Return SVG attributes that outline a text in the background colour, so that it is legible over lines."""
+        """Return SVG attributes that give text an outline in the background colour, legible over lines."""
         edge = f'paint-order="stroke" stroke="{self.ink("paper")}" stroke-width="3"'
         return 'class="weir-over"' if self.classes else edge
 
@@ -397,7 +398,7 @@ def _look(width: int, classes: bool, inter: bool) -> Look:
 
 
 def strips(chart: Chart, width: int) -> tuple[Chart, ...]:
-    """Return the parts into which a page `width` pixels wide may break a chart, in order, with the same axis
+    """Return the parts into which a page `width` pixels wide may break a chart, in order; a part keeps the axis
     and headings."""
     look = _look(width, True, True)
     match chart:
@@ -418,8 +419,8 @@ def strips(chart: Chart, width: int) -> tuple[Chart, ...]:
 
 
 def sheets(chart: Chart, width: int) -> tuple[Chart, ...]:
-    """Return a chart split into charts, `width` pixels wide, that each fit a sheet of paper; `Points` is
-    never split."""
+    """Return charts, `width` pixels wide, that each fit a sheet of paper and together show the chart; `Points`
+    is never split."""
     look, inside = _look(width, False, False), width - 2 * MARGIN_PX
     most = SHEET_PX - 2 * MARGIN_PX - _key(chart, inside, look)[0]
     match chart:
@@ -558,8 +559,8 @@ def text_width(text: str, size: float) -> float:
 
 
 def cut(text: str, room: float = math.inf, size: float = 13) -> str:
-    """Return a text with its middle replaced by "…" if it exceeds `room` pixels, in a font of `size` pixels,
-    or LONGEST_LABEL."""
+    """Return a text; one wider than `room` pixels, in a font of `size` pixels, or longer than LONGEST_LABEL has
+    "…" in its middle."""
     characters = LONGEST_LABEL
     shown = text if len(text) <= characters else f"{text[: characters - 9]}…{text[-8:]}"
     while text_width(shown, size) > room and characters > 5:
@@ -573,8 +574,8 @@ def cut(text: str, room: float = math.inf, size: float = 13) -> str:
 
 
 def cuts(names: Iterable[str], room: float = math.inf, size: float = 13) -> dict[str, str]:
-    """Return {name: the name shortened to `room` pixels} in a font of `size` pixels; similar names show where
-    they differ."""
+    """Return {name: the name shortened to `room` pixels in a font of `size` pixels}; similar names show the
+    characters in which they differ."""
     shown = {name: cut(name, room, size) for name in names}
     return shown | _apart(shown, room, size)
 
@@ -1096,8 +1097,8 @@ def _place(
 
 
 def tint(verdict: str, difference: float) -> str:
-    """Return the name of a table cell's tint, "better0" to "worse3" by the size of a difference; "" for
-    another verdict."""
+    """Return the name of a table cell's tint: "better0" to "worse3" by verdict and size of the difference; ""
+    for other verdicts."""
     if verdict not in ("better", "worse"):
         return ""
     return f"{verdict}{sum(abs(difference) >= step for step in TINT_STEPS)}"

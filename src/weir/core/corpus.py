@@ -59,7 +59,8 @@ class Corpus:
         """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., and any metadata}}, a frame
         (pandas, polars, Arrow) or list of dicts with such columns, or a Series of texts by identifier.
 
-        {} gives NO_DOCUMENTS. Raises BadValue for another form and for an invalid or repeated identifier.
+        Nothing, such as {}, gives NO_DOCUMENTS. Raises BadValue for another form and for an invalid or repeated
+        identifier.
         """
         documents = _by_identifier(
             documents, "documents", "{identifier: text, or a dict with title and text}"
@@ -108,7 +109,8 @@ class Corpus:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[str]]:
-        """Return {"doc": identifiers, "title": titles if there are any, "text": texts}, a list for each."""
+        """Return {"doc": identifiers, "title": titles, "text": texts}, a list each; without "title" if there
+        are none."""
         return self._first(len(self))
 
     def _first(self, documents: int) -> dict[str, list[str]]:
@@ -134,9 +136,12 @@ class Corpus:
         return self.metadata.column(name)
 
     def view(self, fields: str, start: int = 0, stop: int | None = None, separator: str = " ") -> Strings:
-        """Return the searchable texts of documents start to stop - 1.
+        """Return the texts of documents start to stop - 1 as searched: the values of some fields, joined by
+        `separator`.
 
-        fields: names between blanks, such as "title text", whose values are joined in that order.
+        fields: names between blanks, such as "title text", in the order of joining; empty values are skipped.
+        stop: None for the last document.
+
         Raises UnknownName for a field that no document has, BadValue for no field.
         """
         stop = len(self) if stop is None else stop
@@ -145,16 +150,12 @@ class Corpus:
         )
 
     def view_of(self, fields: str, codes: NDArray[np.integer], separator: str = " ") -> Strings:
-        """Return the searchable texts of the documents with these numbers, in their order; fields and errors
-        as in `view`."""
+        """Return the texts of the documents with these numbers, in their order, otherwise like `view`."""
         return _joined_all([(name, column.take(codes)) for name, column in self._columns(fields)], separator)
 
     def batches(self, fields: str, size: int, start: int = 0) -> Iterator[tuple[int, Strings]]:
-        """Yield (number of the first document, searchable texts) for consecutive blocks of about `size`
-        bytes, from document `start`.
-
-        fields: see `view`.
-        """
+        """Yield (number of the first document, texts as from `view`) for consecutive blocks of about `size`
+        bytes, from document `start`."""
         ends = self.text.lengths()
         ends.cumsum(out=ends)
         while start < len(self):
@@ -164,7 +165,8 @@ class Corpus:
             start = stop
 
     def fingerprint_with(self, fields: Iterable[str]) -> str:
-        """Return a hash of ids, titles, texts, and the metadata named in these fields; "" for a corpus in memory."""
+        """Return a hash of ids, titles, texts, and of the metadata that these fields or views name; "" for a
+        corpus in memory."""
         digests = self.metadata_digests(fields)
         if not digests or not self.fingerprint:
             return self.fingerprint
@@ -172,8 +174,7 @@ class Corpus:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
     def metadata_digests(self, fields: Iterable[str]) -> dict[str, str]:
-        """Return {field: hash of its values} for the metadata named in these fields, sorted; ids, titles and
-        texts are left out."""
+        """Return {field: hash of its values} for the metadata that these fields or views name, sorted by field."""
         read = {name for view in fields for name in self._names(view)} - {ID, TITLE, TEXT}
         return {name: self.metadata.column(name).digest for name in sorted(read)}
 
@@ -306,9 +307,9 @@ def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
 
 
 def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) -> Strings:
-    """Return the texts a[i] + separator + b[i], but b[i] alone where a[i] is empty; both have the same length.
+    """Return the texts a[i] + separator + b[i]; b[i] alone if a[i] is empty. Both have the same length.
 
-    dangling: keep the separator where b[i] is empty.
+    dangling: keep the separator if b[i] is empty.
     """
     between = separator.encode("utf-8")
     la, lb = a.lengths(), b.lengths()

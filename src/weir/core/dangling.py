@@ -32,16 +32,20 @@ class Dangling:
     """Counts of judgments on documents that the collection lacks, these documents, and the probable cause."""
 
     judgments: int
-    """Number of these judgments."""
+    """Number of judgments on missing documents."""
     relevant: int
-    """Number of these judgments with a grade above 0."""
+    """Number of judgments on missing documents with a grade above 0."""
     documents: tuple[str, ...]
     """Identifiers of the missing documents, each once."""
     cause: str = ""
     """The probable cause, "" if no known cause explains half of the documents."""
 
     def note(self, collection: str, lack: str = "that it does not have") -> Note:
-        """Return a note with the counts, up to EXAMPLES documents and the probable cause."""
+        """Return a note with the counts, up to EXAMPLES documents and the probable cause.
+
+        collection: its name.
+        lack: words on the documents.
+        """
         first = ", ".join(map(repr, self.documents[:EXAMPLES]))
         more = ", such as " if len(self.documents) > EXAMPLES else ": "
         name = counted(self.judgments, "judgment names", "judgments name")
@@ -66,8 +70,8 @@ def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
 
 
 def refuse_strangers(qrels: Qrels, queries: Ids | None, docs: Ids | None, collection: str) -> None:
-    """Raise BadValue if no judged query is among `queries`, or no judged document among `docs`; None is not
-    checked."""
+    """Raise BadValue if no judged query is among `queries`, or no judged document among `docs`; None and an
+    empty table are not checked."""
     judged_docs = qrels.docs.take(np.unique(qrels.doc))
     kinds = {"query": "queries", "document": "documents"}
     for kind, known, judged, other_kind, other, judged_other in (
@@ -140,13 +144,14 @@ def _rule_notes(kind: str, named: Ids, known: Ids, collection: str) -> list[Note
 def other_texts_note(
     kind: str, given: Mapping[str, str], known: Callable[[str], str], labels: str, collection: str
 ) -> list[Note]:
-    """Return [a note] if texts given beside labels differ from the collection's texts of the same
-    identifiers, else [].
+    """Return one note if texts given beside labels differ from the collection's texts of the same identifiers,
+    else [].
 
-    Case, blanks and invisible characters do not count; a document's passage equals the document.
     kind: "query" or "document".
-    given: {identifier: text}.
+    given: {identifier: text}; an empty text is not compared.
     known: returns the collection's text of an identifier, "" if unknown.
+
+    Case, blanks and invisible characters do not count; a passage of a document equals the document.
     """
     compared, other = 0, list[str]()
     for name, text in given.items():
@@ -195,9 +200,8 @@ def composed_otherwise(known: Ids) -> Ids:
 
 
 def two_compositions(docs: Ids) -> list[str]:
-    """Return [a sentence] if rankings name documents in two Unicode compositions (NFC and NFD), as two
-    documents; else [].
-    """
+    """Return one sentence if rankings name a document in two Unicode compositions (NFC and NFD), as if it were
+    two; else []."""
     if docs.strings.data.max(initial=0) < _BEYOND_ASCII:
         return []
     plain = Ids.of([name for name in docs.tolist() if unicodedata.is_normalized("NFC", name)])

@@ -24,7 +24,8 @@ from weir.errors import BadValue, UnknownName
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentLists:
-    """A list of documents for each query, such as its candidates: each once, in the given order, perhaps none."""
+    """A list of documents for each query, such as its candidates: each once, in the given order; a list may be
+    empty."""
 
     docs: Ids
     ptr: Int64
@@ -99,7 +100,7 @@ class FieldColumn:
     many: bool = False
     """True if a document may have several values."""
     digest: str = ""
-    """Hash of the contents, used in stage keys."""
+    """Hash of the values, used in stage keys."""
 
     @property
     def kind(self) -> FieldKind:
@@ -125,7 +126,7 @@ def unknown_field(name: str, names: Sequence[str]) -> UnknownName:
 def flattened(record: Mapping[str, object]) -> dict[str, tuple[list[Scalar], bool]]:
     """Return {field: (values, True if they come from a list)} of one document's metadata.
 
-    {"author": {"name": "Ada"}} becomes author.name; null, "" and non-finite numbers are left out.
+    {"author": {"name": "Ada"}} becomes author.name; null, "" and numbers that are not finite are left out.
     """
     fields: dict[str, tuple[list[Scalar], bool]] = {}
     waiting: list[tuple[str, object, bool]] = []
@@ -174,7 +175,7 @@ class KindsSeen:
             self.texts[name] = self.texts.get(name, False) or not all(map(_exact, values))
 
     def kinds(self) -> dict[str, FieldKind]:
-        """Return the kind of each field, sorted by name."""
+        """Return {field: "list", "number" or "text"}, sorted by field: the kind that holds all values seen."""
         return {
             name: "list" if self.lists[name] else "text" if self.texts[name] else "number"
             for name in sorted(self.lists)
@@ -188,7 +189,8 @@ def _exact(value: Scalar) -> bool:
 def cells(
     documents: Iterable[Mapping[str, tuple[list[Scalar], bool]]], name: str, kind: FieldKind
 ) -> tuple[Strings, Float64]:
-    """Return (texts, numbers float64) of one field, a row for each document; "" and NaN where a document lacks it.
+    """Return (texts, numbers float64) of one field, an entry for each document; "" and NaN if a document lacks
+    it.
 
     All numbers are NaN unless `kind` is "number".
     """
@@ -202,7 +204,7 @@ def cells(
 
 
 def records(fields: DocumentFields, documents: int) -> Iterator[dict[str, object]]:
-    """Yield {field: text, number or list of texts} for each document, without absent fields."""
+    """Yield {field: text, number or list of texts} for each document; fields that it lacks are left out."""
     columns = [(name, fields.column(name)) for name in fields.names()]
     for start in range(0, documents, FIELD_BLOCK_DOCUMENTS):
         stop = min(start + FIELD_BLOCK_DOCUMENTS, documents)
@@ -300,7 +302,7 @@ class FieldSource(Protocol):
 
     @property
     def ids(self) -> Ids:
-        """The identifiers of all documents."""
+        """The identifiers of all documents, in the order of their fields' values."""
 
     def field(self, name: str) -> FieldColumn:
         """Return the values of a field for every document; raises UnknownName if no document has it."""

@@ -68,8 +68,8 @@ def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame 
 
 
 def columns_of(lines: Iterable[Mapping[str, object]]) -> dict[str, list[object]]:
-    """Return {name: list of values} from dicts, one for each row: names in order of first appearance, None
-    where a dict lacks one."""
+    """Return {name: list of values} from dicts, one for each row: names in order of first appearance, None if a
+    dict lacks one."""
     held = list(lines)
     return {
         name: [line.get(name) for line in held] for name in dict.fromkeys(n for line in held for n in line)
@@ -82,8 +82,8 @@ T = TypeVar("T")
 
 
 def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and numbers
-    """Return a dataclass, mapping, list or array as plain dicts, lists, texts and numbers; non-finite floats
-    become None."""
+    """Return a dataclass, mapping, list or array as plain dicts, lists, texts and numbers, at any depth; floats
+    that are not finite become None."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -96,9 +96,10 @@ def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and n
 
 
 def rebuilt(kind: type[T], values: object) -> T:
-    """Return a dataclass of type `kind` from the dict that `json_value` made of it; None becomes NaN in float fields.
+    """Return a dataclass of type `kind` from the dict that `json_value` made of it; None becomes NaN in float
+    fields.
 
-    Raises BadValue for unknown or missing fields.
+    Raises BadValue for unknown or missing fields, and for anything but a dict.
     """
     if not isinstance(values, Mapping):
         raise BadValue(f"found {type(values).__name__}; expected the fields of {kind.__name__}")

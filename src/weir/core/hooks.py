@@ -14,7 +14,7 @@ R = TypeVar("R")
 class Hook(Generic[P, R]):
     """A function that a higher layer registers on import.
 
-    A call without a registered function imports these layers in turn, then raises WeirError.
+    A call before that imports the modules of `rooms` in turn, and raises WeirError if none registers one.
     """
 
     rooms: Callable[[], Iterator[None]] = staticmethod(lambda: iter(()))

@@ -31,17 +31,17 @@ class IntentQrels:
     """Judgments for each intent: one grade for each judged (query, intent, document)."""
 
     numbered: Qrels
-    """The judged documents of each query; their "grade" is the document's position among them, from 0."""
+    """The judged documents of each query; as "grade" the position of a document among its query's, from 0."""
     query: Int32
-    """int32[P]: the query of each (query, intent), ascending."""
+    """int32[P]: query number of each intent, ascending; intents are numbered over all queries."""
     intent: Int32
-    """int32[n]: the (query, intent) of each judgment; sorted by intent, then row."""
+    """int32[n]: intent number of each judgment; sorted by intent, then row."""
     row: Int32
     """int32[n]: the row of `numbered` of each judgment."""
     grade: Grades
     """[n]: the grade of each judgment, as in Qrels."""
     names: tuple[str, ...]
-    """Name of each (query, intent) within its query."""
+    """Name of each intent within its query."""
     weight: Float64 | None = None
     """float64[P]: weight of each intent (1 for a vital nugget, 0.5 for an okay nugget); None if all are equal."""
 
@@ -70,11 +70,11 @@ class IntentQrels:
         grades: Sequence[float],
         bank: Mapping[tuple[str, str], float] | None = None,
     ) -> IntentQrels:
-        """Return judgments from lists with an entry for each; queries and documents are numbered in order of
-        appearance.
+        """Return judgments from lists with an entry for each judgment; queries and documents are numbered in
+        order of appearance.
 
-        bank: {(query, intent): weight}, by default 1; may name intents without judged documents, which then
-            count.
+        bank: {(query, intent): weight}, by default 1; intents without judged documents count too if their query
+            is judged.
 
         Raises BadValue for a document judged twice for an intent, a grade beyond ±16384, and over 32,767
         documents of a query.
@@ -167,8 +167,8 @@ class IntentQrels:
         return len(self.numbered)
 
     def best(self) -> Grades:
-        """Return the best grade of each judged (query, document) pair over the query's intents, in the order
-        of `numbered`."""
+        """Return the best grade of each judged (query, document) pair over the query's intents, in the row
+        order of `numbered`."""
         best: Grades = np.full(len(self.numbered.doc), np.iinfo(np.int16).min, self.grade.dtype)
         np.maximum.at(best, self.row, self.grade)
         return best

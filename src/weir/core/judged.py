@@ -42,7 +42,7 @@ class Judged:
     grade: Grades
     """int16[n] or float64[n]: grade of each."""
     first: Int32
-    """int32[n]: lowest rank that an order of ties can give each; `last` is the highest."""
+    """int32[n]: best rank that an order of tied documents can give each; `last` is the worst."""
     last: Int32
     ideal_ptr: Int64
     """int64[Q + 1]: offsets into `ideal`."""
@@ -121,8 +121,8 @@ class Judged:
         return self.retrieved > 0
 
     def take(self, codes: NDArray[np.integer]) -> Judged:
-        """Return the join of the queries with these numbers, which may repeat, in this order; intents and
-        `beside` are dropped."""
+        """Return the join of the queries with these numbers, which may repeat, in this order; without `intents`
+        and `beside`."""
         ptr = np.searchsorted(self.query, np.arange(len(self) + 1))
         row, at = stretches(ptr[codes], ptr[codes + 1])
         ideal, of_ideal = stretches(self.ideal_ptr[codes], self.ideal_ptr[codes + 1])
@@ -145,9 +145,8 @@ class Judged:
         )
 
     def by_floats(self) -> Judged:
-        """Return the join re-ranked by scores rounded to 32-bit floats, as in trec_eval 9, without its ties;
-        the same join if no rank changes.
-        """
+        """Return the join re-ranked by scores rounded to 32-bit floats, as in trec_eval 9, with no ties; the
+        same join if no rank changes."""
         if self.float_rank is None:
             return self
         order = np.lexsort((self.float_rank, self.query))
@@ -217,12 +216,15 @@ class Judged:
         return judgments
 
     def per_query(self, query: Int32, rows: NDArray[np.bool_]) -> Int64:
-        """Return the number of rows marked True for each query, int64[Q]; `query` is the query number of each row."""
+        """Return the number of rows marked True for each query, int64[Q].
+
+        query: query number of each row.
+        """
         return np.bincount(query[rows], minlength=len(self))
 
     def total(self, query: Int32, weight: Float64) -> Float64:
-        """Return the sum of the rows' weights for each query, float64[Q], added in row order as in trec_eval;
-        0 without rows.
+        """Return the sum of the rows' weights for each query, float64[Q], 0 without rows; added in row order,
+        as in trec_eval.
 
         query: query number of each row.
         """
@@ -242,6 +244,7 @@ def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:
 
 OWN_DEPTH = 10
 """Rank down to which a query's own document is looked for."""
+_OWN_QUERIES = 1 << 12  # queries looked at together: few enough that little memory is taken
 
 
 def own_documents(
@@ -254,15 +257,16 @@ def own_documents(
     doc: int[n]: documents of all rankings in rank order; -1 without an identifier.
     ptr: int64[queries + 1]: offsets of the rankings in `doc`.
     """
-    sizes, first, near = np.diff(ptr), 0, np.zeros(len(queries), np.bool_)
-    for rank in range(OWN_DEPTH):
-        at = np.flatnonzero(sizes > rank)
-        of = doc[ptr[:-1][at] + rank]
-        at, of = at[of >= 0], of[of >= 0]
-        names = queries if len(at) == len(queries) else queries.take(at)
-        own = at[equal_at(data, start[of], length[of], names)]
-        near[own] = True
-        first += len(own) * (rank == 0)
+    first, near = 0, np.zeros(len(queries), np.bool_)
+    for at in range(0, len(queries), _OWN_QUERIES):
+        begin, end = (edges[at : at + _OWN_QUERIES] for edges in (ptr[:-1], ptr[1:]))
+        row, query = stretches(begin, np.minimum(end, begin + OWN_DEPTH))
+        of, query = doc[row], query + at
+        if len(of) and of.min() < 0:
+            row, of, query = (column[of >= 0] for column in (row, of, query))
+        own = equal_at(data, start[of], length[of], queries, query)
+        near[query[own]] = True
+        first += int(np.count_nonzero(row[own] == ptr[query[own]]))
     names = queries.take(np.flatnonzero(near))
     return first, sum(not name.isdecimal() for name in names.tolist())
 
@@ -394,10 +398,11 @@ class JudgedIntents:
         return self._spread(rank, k, rel)
 
     def ideal(self, k: int | None, rel: float, alpha: float) -> tuple[Int32, Int32]:
-        """Return (intent, rank) of each relevant document in the greedy ideal ranking of ndeval, as `found` does.
+        """Return (intent, rank) of each relevant document in the greedy ideal ranking of ndeval, cut at k, in
+        the form of `found`.
 
-        Each ranked document of an intent multiplies the gain of the next by 1 - alpha; equal gains go to the
-        larger identifier.
+        Each ranked document of an intent multiplies the gain of the intent's next document by 1 - alpha; of
+        equal gains the larger identifier comes first.
         """
         numbered, relevant = self.qrels.numbered, self.qrels.grade >= rel
         rank = np.zeros(len(numbered.doc), np.int32)
@@ -442,7 +447,8 @@ def joined(run: Run, qrels: Qrels | IntentQrels) -> Judged:
 
 
 def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
-    """Return a join with `qrels.numbered` completed by intents; each document gets its best grade over the intents."""
+    """Return a join with `qrels.numbered` with intents added; each document's grade becomes its best over the
+    intents."""
     best, numbered = qrels.best(), qrels.numbered
     ideal = best[np.lexsort((-best, numbered.query_of_row()))]
     grade = best[numbered.ptr[joined.query] + joined.grade]

@@ -19,17 +19,17 @@ class _Keyed(Protocol[V_co]):
 
 
 def keys(keyed: _Keyed[object]) -> KeysView[str]:
-    """Return a view of the identifiers, as `dict.keys`."""
+    """Return a view of the identifiers, like `dict.keys`."""
     return KeysView(keyed)
 
 
 def values(keyed: _Keyed[V_co]) -> ValuesView[V_co]:
-    """Return a view of the entries, as `dict.values`; each is made on access."""
+    """Return a view of the entries, like `dict.values`; each is made on access."""
     return ValuesView(keyed)
 
 
 def items(keyed: _Keyed[V_co]) -> ItemsView[str, V_co]:
-    """Return a view of (identifier, entry) pairs, as `dict.items`; each entry is made on access."""
+    """Return a view of (identifier, entry) pairs, like `dict.items`; each entry is made on access."""
     return ItemsView(keyed)
 
 

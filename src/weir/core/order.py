@@ -66,6 +66,7 @@ def settled(
     """Return `order`, int64[n], with each group of tied rows sorted by tie rank.
 
     order: row numbers sorted by query and score, so that ties are adjacent.
+    query, score: of each row, by row number.
     tie_rank_of: returns the tie ranks of rows, given by number.
     """
     query, score = query[order], score[order]
@@ -182,8 +183,10 @@ def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
     """Return (k, number of rankings of length k that end within a tie), with k the greatest length.
 
+    length: number of documents of each ranking.
+    tied_end: True for a ranking that ends within a tie.
+
     (0, 0) if none does, or if fewer than two, or than half of the nonempty rankings, have length k.
-    length, tied_end: documents of each ranking, True if it ends within a tie.
     """
     if not tied_end.any():
         return 0, 0
@@ -195,13 +198,16 @@ def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tup
 
 
 def ranks(ptr: Int64) -> Int64:
-    """Return the rank from 1 of each row within its query, int64[n]; `ptr` holds the row offsets."""
+    """Return the rank, from 1, of each row within its query, int64[n].
+
+    ptr: int64[Q + 1], row offsets of the queries.
+    """
     return np.arange(1, int(ptr[-1]) + 1) - np.repeat(ptr[:-1], np.diff(ptr))
 
 
 def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
-    """Return (row, its group) for rows, in order "trec", whose scores tie as 32-bit floats but differ as
-    doubles, int64 each."""
+    """Return (row numbers, number of each row's tie group), int64 each, of rows that tie as 32-bit floats but
+    differ as doubles; rows are in order "trec"."""
     with np.errstate(over="ignore"):
         single = score.astype(np.float32)
     neighbours = single[1:] == single[:-1]
@@ -216,8 +222,9 @@ def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
 def float_ranks(ptr: Int64, close: tuple[Int64, Int64], documents: Strings) -> Int32 | None:
     """Return the rank of each row in order "trec9", int32[n]; None if no rank differs from order "trec".
 
-    ptr: row offsets of the queries in order "trec".
-    close: from `close_as_floats`; `documents` are the identifiers of its rows.
+    ptr: int64[Q + 1], row offsets of the queries in order "trec".
+    close: from `close_as_floats`.
+    documents: identifiers of the rows in `close`.
     """
     row, group = close
     place = np.empty(len(row), np.int64)

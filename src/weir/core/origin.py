@@ -66,7 +66,8 @@ class Origin:
 
 
 def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
-    """Return the reasons why two scores must not be compared, as phrases after "they are"; [] if they may be.
+    """Return the reasons why two scores must not be compared, as phrases to follow "they are"; [] if they may
+    be compared.
 
     paired: True if values are compared by query, so that only shared queries need equal judgments.
     """
@@ -95,7 +96,8 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return a sentence for each part, such as a measure, that different algorithms computed; [] if none.
+    """Return a sentence for each part of scores, such as a measure, that different algorithms computed; [] if
+    there is none.
 
     made: {name of the scores: {part: number of its algorithm}}.
     """

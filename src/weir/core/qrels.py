@@ -57,7 +57,7 @@ class Origins:
         return Origins(self.names, self.code[rows])
 
     def then(self, other: Origins) -> Origins:
-        """Return the origins of these judgments followed by the other judgments."""
+        """Return the origins of these judgments followed by those in `other`."""
         names = tuple(dict.fromkeys([*self.names, *other.names]))
         number = np.array([names.index(name) for name in other.names], np.int32)
         return Origins(names, np.concatenate([self.code, number[other.code]]))
@@ -302,7 +302,8 @@ class Qrels:
         }
 
     def of_rows(self, rows: NDArray[np.bool_]) -> Qrels:
-        """Return the judgments for which `rows`, bool[n], is True; queries without any left are dropped."""
+        """Return the judgments for which `rows`, bool[n], is True, without a name; queries without any left are
+        dropped."""
         query = self.query_of_row()[rows]
         judged, renumbered = np.unique(query, return_inverse=True)
         origins = None if self.origin is None else self.origin.take(np.flatnonzero(rows))
@@ -364,7 +365,7 @@ def grade_column(grade: NDArray[np.integer | np.floating]) -> Grades:
 
 
 def shown_number(value: object) -> str:
-    """Return a number as text with the fewest decimals that read back equal; other values as their repr."""
+    """Return a number as text with the fewest decimals that read back as equal; the repr of other values."""
     return repr(float(value)) if isinstance(value, (float, np.floating)) else repr(value)
 
 
@@ -373,10 +374,11 @@ def shown_number(value: object) -> str:
 
 @checked
 def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
-    """Return all judgments of `base`, and of `other` for pairs that `base` does not judge, with their origins.
+    """Return all judgments of `base`, and those of `other` for pairs that `base` does not judge, with their
+    origins.
 
-    `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects; document rules are from
-    `base`.
+    `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects. Document rules are taken
+    from `base` alone.
     """
     queries, of_query = _joined(base.queries, other.queries, np.arange(len(other.queries)))
     docs, of_doc = _joined(base.docs, other.docs, np.unique(other.doc))

@@ -101,7 +101,8 @@ class QueryGroups:
         return f"<QueryGroups by {self.name}: {len(self.queries):,} queries in {len(self.labels):,} groups>"
 
     def rows(self, queries: Ids) -> dict[str, Int64]:
-        """Return {label: positions of its members in `queries`, int64}, without empty groups."""
+        """Return {label: positions of its members in `queries`, int64}; groups without members there are left
+        out."""
         codes = self.queries.codes(queries.strings)
         at = np.where(codes >= 0, self.group[codes], -1) if len(self.queries) else codes
         found = {label: np.flatnonzero(at == number) for number, label in enumerate(self.labels)}
@@ -136,8 +137,8 @@ class QueryMetadata:
     def of(rows: Sequence[object]) -> QueryMetadata | None:
         """Return metadata columns from a dict for each query; None if all are empty.
 
-        `instruction` and `filter` are texts, `candidates` and `excluded` lists of identifiers, `unanswerable`
-        a bool; other scalars are group labels. Raises MetadataError for a wrong value of these five.
+        `instruction` and `filter` are texts, `candidates` and `excluded` lists of identifiers, `unanswerable` a
+        bool; other single values are group labels. Raises MetadataError for a wrong value of these five.
         """
         records = [row if isinstance(row, Mapping) else {} for row in rows]
         candidates: list[list[str]] | None = _column(records, "candidates", _identifiers, [])
@@ -193,7 +194,8 @@ class QueryMetadata:
         return self.permitted
 
     def rows(self) -> list[dict[str, object]]:
-        """Return a dict of nonempty values for each query, from which `of` rebuilds equal metadata."""
+        """Return {column: value} for each query, without empty values; `QueryMetadata.of` rebuilds equal
+        metadata."""
         columns = {name: column.tolist() for name, column in {**self.groups, **self._columns()}.items()}
         return [
             {name: value for name, value in zip(columns, row, strict=True) if value}
@@ -201,8 +203,8 @@ class QueryMetadata:
         ]
 
     def take(self, codes: NDArray[np.integer]) -> QueryMetadata:
-        """Return the metadata of the queries with these numbers; a column left empty becomes None, except
-        document lists and filters."""
+        """Return the metadata of the queries with these numbers, in this order; columns left empty become None,
+        except document lists and filters."""
         instruction = None if self.instruction is None else self.instruction.take(codes)
         flags = None if self.unanswerable is None else self.unanswerable[codes]
         groups = {name: labels.take(codes) for name, labels in self.groups.items()}

@@ -26,7 +26,8 @@ CHANCE_OF_RANKS = 0.05
 
 @dataclass(frozen=True)
 class OrderCounts:
-    """Counts of rankings whose row order, ranks and scores agree or not; counts of a file's blocks can be added."""
+    """Counts of rankings whose row order, ranks and scores agree or not; counts of several blocks of a file add
+    up."""
 
     ranked: int = 0
     """Rankings with two rows of different ranks and different scores."""
@@ -71,8 +72,8 @@ class OrderCounts:
         return self.rows > 1 and self.count_up and bool(self.fractional or (self.exactly and self.fall))
 
     def doubts(self) -> tuple[str, ...]:
-        """Return a sentence for each sign that rankings were meant in another order than by descending score;
-        () if none."""
+        """Return a sentence for each sign that an order other than descending scores was meant; () if there is
+        none."""
         said = []
         if self.contrary:
             how = "scores rise from rank to rank, as distances do,"
@@ -173,7 +174,8 @@ def _against_ranks(query: Int64, rank: Float64, score: Float64) -> tuple[int, in
 
 
 def may_rise(cuts: Int64, score: Float64) -> bool:
-    """Return False if scores certainly fall in most rankings, judging by the first two and the last of each.
+    """Return False if scores certainly do not rise in most rankings, by the first two scores and the last of
+    each.
 
     cuts: see `order_counts`.
     """
@@ -187,12 +189,13 @@ def may_rise(cuts: Int64, score: Float64) -> bool:
 def counts_of_block(
     cuts: Int64, score: Float64, ranks: Callable[[int], Float64 | None], before: OrderCounts | None
 ) -> OrderCounts:
-    """Return the counts of one block of a file's rankings, as `order_counts`, without the earlier blocks.
+    """Return `order_counts` of one block of a file's rankings, without earlier blocks.
 
-    If no score rises, ranks are read only in a file's first HEAD_ROWS.
     cuts, score: see `order_counts`.
     ranks: returns the ranks of the block's first n rows.
     before: sum of the earlier blocks' counts; None for the first block.
+
+    If no score rises, ranks are read only in a file's first HEAD_ROWS.
     """
     rises = score[1:] > score[:-1]
     rises[cuts[1:-1] - 1] = False
@@ -211,8 +214,7 @@ def counts_of_block(
 
 
 def counts_of_scores(rankings: Iterable[Iterable[float]]) -> OrderCounts:
-    """Return counts of how often the order of rankings, lists of scores, agrees with the scores; empty ones
-    do not count."""
+    """Return `order_counts` of rankings given as lists of scores in row order; empty ones do not count."""
     rows = [row for row in map(list, rankings) if row]
     cuts = np.cumsum([0, *map(len, rows)])
     return order_counts(cuts, np.array(list(chain.from_iterable(rows)), np.float64))

@@ -59,11 +59,11 @@ class ResultKind(Generic[T]):
     page: TablesOf | None = None
     """Tables for Markdown and LaTeX; None for those of a terminal."""
     explained: bool = False
-    """True if `tables` takes the option `explain`, which pages set: they say how the numbers were made."""
+    """True if `tables` takes the option `explain`, to say how the numbers were made; pages set it."""
     html: TablesOf | None = None
     """Tables for a notebook or a page; None for those of `page`."""
     parts: str = ""
-    """Field whose members are the rows of a frame; "" for the result itself."""
+    """Field whose members are the rows of a data frame; "" for the result itself."""
     outcome: Callable[[T], Outcome] | None = None
     """Outcome of one result; None if results cannot fail."""
     records: Records = _one_record
@@ -93,5 +93,6 @@ def member_html(one: object) -> str:
 
 
 def json_lines(records: Iterable[Mapping[str, object]]) -> str:
-    """Return a line with a JSON object for each record, at full precision; NaN becomes null."""
+    """Return a JSON object for each record, at full precision, in lines without a last line end; NaN becomes
+    null."""
     return "\n".join(json.dumps(json_value(record), ensure_ascii=False) for record in records)

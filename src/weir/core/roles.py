@@ -43,10 +43,10 @@ def like_grades(names: Strings) -> bool:
 
 
 def grades_as_documents(docs: Strings, grades: Sequence[str]) -> str:
-    """Return a phrase on the values found if columns of documents and grades are exchanged; "" if they are not,
+    """Return a phrase on what stands in both columns if documents and grades are exchanged; "" if they are not,
     or for few rows.
 
-    docs, grades: the cells of both columns in judgments.
+    docs, grades: cells of the two columns of judgments.
     """
     if len(docs) < MANY_QUERIES or not like_grades(docs):
         return ""
@@ -95,11 +95,11 @@ def refuse_exchanged_columns(qrels: Qrels, run: Run, where: str = "") -> None:
 
 
 def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
-    """Return a clause on what grades have in common with scores of rankings; "" if they may well be grades.
+    """Return a clause on how grades look like scores of rankings; "" if they may well be grades.
 
     grade: grades of each query, one query after another.
-    ptr: offsets of the queries.
-    deeper: True if the rankings beside them are so much shorter that ties are no sign of grades.
+    ptr: int64[Q + 1], offsets of the queries.
+    deeper: True if the rankings given with the judgments are so much shorter that ties are no sign of grades.
     """
     deep, fractional = len(grade) >= _COUNTED * max(len(ptr) - 1, 1), grade.dtype.kind == "f"
     if not (deep or fractional) or (not fractional and grade.max() < GRADES.stop):
@@ -210,7 +210,7 @@ def _like_fractions(names: Strings) -> bool:
 
 def ranks_as_documents(run: Run) -> str:
     """Return a clause that each ranking's documents are its ranks, 1, 2, 3 ... or 0, 1, 2 ...; "" if not, or if
-    all are short."""
+    no ranking is long."""
     lengths = np.diff(run.ptr)
     longest = int(lengths.max(initial=0))
     if longest < _COUNTED:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def score(value: float) -> str:
-    """Return a score with four decimals, as trec_eval; "-" for NaN."""
+    """Return a score with four decimals, as trec_eval prints it; "-" for NaN."""
     return "-" if math.isnan(value) else f"{value:.4f}"
 
 
@@ -59,7 +59,7 @@ def count(value: float, decimals: int = 0) -> str:
 
 
 def percent(value: float, decimals: int = 1) -> str:
-    """Return a share (0 to 1) as a percentage with `decimals` decimals."""
+    """Return a share (0 to 1) as a percentage with `decimals` decimals, such as "5.0%"; "nan%" for NaN."""
     return f"{value:.{decimals}%}"
 
 

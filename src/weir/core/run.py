@@ -120,7 +120,7 @@ class Run:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str], ties: Ties = "trec") -> Run:
-        """Return the run in a file of any format (docs/formats.md), or of the system in a results folder.
+        """Return the run in a file of any format (docs/formats.md), or the only system's in a results folder.
 
         ties: "trec", or "trec9" to compare scores as 32-bit floats.
 
@@ -238,9 +238,10 @@ class Run:
         return Run.from_columns(self.queries, documents, *columns, Named(self.name, self.ties))
 
     def by_identifier(self, queries: Queries) -> Run:
-        """Return the run with query identifiers in place of query texts, and issue a RankingWarning.
+        """Return the run with query identifiers in place of query texts, and warn (RankingWarning).
 
-        Unchanged if it has an identifier of `queries`, or if texts are unknown or ambiguous.
+        The run is returned as it is if it has an identifier of `queries`, if no text is known, and if texts are
+        ambiguous.
         """
         if not len(self.queries) or (queries.ids.codes(self.queries.strings) >= 0).any():
             return self
@@ -254,9 +255,11 @@ class Run:
         return replace(self, queries=Ids.of(names))
 
     def allowed(self, queries: Queries) -> Run:
-        """Return the run with only the documents that the candidates, exclusions and filters of `queries` allow.
+        """Return the run with only the documents that the candidates, exclusions and filters of `queries`
+        allow.
 
-        Rankings of other queries stay. Raises BadValue for filters not yet evaluated on documents.
+        Rankings of queries that are not among `queries` stay. Raises BadValue for filters not yet evaluated on
+        documents.
         """
         metadata = queries.metadata
         if metadata is None:
@@ -300,7 +303,8 @@ class Run:
         return tied(self.ptr, tie_groups(self.ptr, compared(self.score, self.ties)))
 
     def float_ranks(self) -> Int32 | None:
-        """Return the rank of each row by scores as 32-bit floats, int32[n]; None if no rank changes, or not known."""
+        """Return the rank of each row by scores as 32-bit floats, int32[n]; None if no rank changes, or if
+        unknown."""
         if self.ties == "trec9" or int(self.doc.min(initial=0)) < 0:
             return self.float_rank
         close = close_as_floats(self.ptr, self.score)

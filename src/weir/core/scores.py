@@ -328,12 +328,12 @@ class Scores:
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all values and metadata to a JSON file at full precision."""
+        """Write all values and metadata to a JSON file at full precision, for `load`."""
         WRITE_SCORES(self, path)
 
     def take(self, rows: Int64) -> Scores:
-        """Return the scores of the queries at these positions, without facts of all queries together, such as
-        remarks and ties."""
+        """Return the scores of the queries at these positions, without `tied`, `ignored` and `remarks`, which
+        are of all queries."""
         ends = [None if end is None else end[:, rows] for end in (self.low, self.high)]
         judged = None if self.judged is None else self.judged[rows]
         return Scores(
@@ -384,24 +384,25 @@ class Scores:
         return np.argsort(self.queries.tie_ranks)
 
     def in_id_order(self, measure: str) -> Float64:
-        """Return a measure's values by descending query identifier, float64[Q]. Raises UnknownName if absent."""
+        """Return a measure's values in `id_order`, by descending query identifier, float64[Q]. Raises
+        UnknownName if absent."""
         return self.of(measure)[self.id_order()]
 
     def mean(self, measure: object) -> float:
-        """Return a measure's mean over the queries for which it is defined, as `mean_values`. Raises
-        UnknownName if absent."""
+        """Return a measure's mean over the queries for which it is defined, geometric for geometric measures;
+        NaN if none.
+
+        Raises UnknownName if absent.
+        """
         return float(self.mean_values()[self._number(str(measure))])
 
     def means(self) -> dict[str, float]:
-        """Return {measure: mean}, as `mean_values`."""
+        """Return {measure: mean}; see `mean`."""
         return dict(zip(self.measures, self.mean_values().tolist(), strict=True))
 
     def mean_values(self) -> Float64:
-        """Return the mean of each measure over the queries for which it is defined, geometric for geometric
-        measures, float64[M].
-
-        NaN if none.
-        """
+        """Return each measure's mean over the queries for which it is defined, float64[M], geometric for
+        geometric measures; NaN if none."""
         return self._means(self.values)
 
     def people_means(self) -> Float64:
@@ -416,13 +417,13 @@ class Scores:
         return replace(self, remarks=(*self.remarks, *more)) if more else self
 
     def counted(self) -> Int64:
-        """Return the number of queries in the mean of each measure, int64[M]."""
+        """Return the number of queries with a value by each measure, int64[M]."""
         counts: Int64 = np.sum(~np.isnan(self.values), axis=1, dtype=np.int64)
         return counts
 
     def movable(self) -> Int64:
-        """Return the number of queries whose value depends on the order of ties, int64[M]; 0 if that was not
-        computed."""
+        """Return, for each measure, the number of queries whose value depends on the order of ties, int64[M]; 0
+        if ties were not examined."""
         if self.low is None or self.high is None:
             return np.zeros(len(self.measures), np.int64)
         changes = (self.low != self.high) & ~np.isnan(self.values)  # NaN differs from itself: it is not known
@@ -454,8 +455,8 @@ class Scores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedScores(Mapping[str, Scores]):
-    """Scores of groups of queries, as a mapping by label; prints as a table with macro mean (equal weights)
-    and overall mean."""
+    """Scores of groups of queries, as a mapping by label; prints as a table with macro mean (groups weigh the
+    same) and mean over all queries."""
 
     name: str
     whole: Scores
@@ -498,7 +499,7 @@ class GroupedScores(Mapping[str, Scores]):
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {"group", "query", each measure} with a value for each query of each group."""
+        """Return {"group", "query", each measure: values}, an entry for each query of each group."""
         lines = [
             {"group": group, "query": query} | dict(zip(one.measures, values, strict=True))
             for group, one in self.items()
@@ -507,11 +508,12 @@ class GroupedScores(Mapping[str, Scores]):
         return frames.columns_of(lines)
 
     def micro(self) -> dict[str, float]:
-        """Return {measure: mean over all queries}, with or without a group."""
+        """Return {measure: mean over all queries}, also those without a group."""
         return self.whole.means()
 
     def macro(self) -> dict[str, float]:
-        """Return {measure: mean of the defined group means}; NaN if none."""
+        """Return {measure: unweighted mean of the groups' means}; undefined groups are left out, NaN if all
+        are."""
         means = np.array([part.mean_values() for part in self.parts.values()])
         defined = [column[~np.isnan(column)] for column in means.T]
         return {
@@ -521,7 +523,7 @@ class GroupedScores(Mapping[str, Scores]):
 
 
 def averaged(mean: float, geometric: bool) -> float:
-    """Return a mean or bound as reported: exponentiated if `geometric`, as its values are logarithms."""
+    """Return a mean or bound as reported: exponentiated if `geometric`, as it is then of logarithms."""
     return math.exp(mean) if geometric else mean
 
 

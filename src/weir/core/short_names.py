@@ -18,8 +18,9 @@ _LONGEST = 1000  # characters of a name that is looked into
 def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return a distinct short label for each system: `dense("minilm", dtype="bf16")` gives minilm.
 
-    Settings are dropped, and the function around a model's name; equal labels get back the settings that
-    differ, then the function, then the full name. Names that are no expressions stay.
+    Labels leave out settings, and the function around a model's name. Equal labels get back the settings that
+    differ, else the function, else the full name. Names that are no expressions stay.
+
     chosen: {name: label} of systems with a fixed label.
     """
     chosen = chosen or {}
@@ -54,7 +55,8 @@ def run_titles(names: Sequence[str]) -> dict[str, str]:
 
 
 def look_alike_notes(names: Iterable[str]) -> list[str]:
-    """Return a sentence for each set of names that differ only in blanks or Unicode composition (NFC, NFD)."""
+    """Return a sentence for each set of names that differ only in blanks or Unicode composition (NFC, NFD); []
+    if none do."""
     looks: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         looks.setdefault(" ".join(normalize("NFC", name).split()), []).append(ascii(name))
@@ -62,8 +64,8 @@ def look_alike_notes(names: Iterable[str]) -> list[str]:
 
 
 def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
-    """Return the systems that a text means, as name, else title, short name, or path of rankings without its
-    first folders.
+    """Return the systems that a text means: by name, else title, else short name, else the last parts of a run
+    file's path; empty if none.
 
     titles: {name: title}.
     """

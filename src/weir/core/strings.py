@@ -32,7 +32,7 @@ def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def valid_offsets(ptr: Int64, total: int) -> bool:
-    """Return True if offsets begin at 0, end at `total` and never decrease, which compiled loops do not check."""
+    """Return True if offsets begin at 0, end at `total` and never decrease; compiled loops rely on it."""
     return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == total and (ptr[1:] >= ptr[:-1]).all())
 
 
@@ -65,10 +65,7 @@ def load_words(
     data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
     """Return the first eight bytes of each string data[start[i] : start[i] + length[i]] as a little-endian
-    word, uint64[n].
-
-    Bytes beyond the string are zero.
-    """
+    word, uint64[n], zero beyond the string."""
     if len(data) < 8:
         data = np.concatenate([data, np.zeros(8, np.uint8)])
     data = np.ascontiguousarray(data)
@@ -162,7 +159,7 @@ class StringColumn(Protocol):
         """Return the size of each string in bytes, int64[n]."""
 
     def slice(self, start: int, stop: int) -> Strings:
-        """Return the strings start to stop - 1, clipped as a list's slice."""
+        """Return the strings start to stop - 1, clipped to the column as in a list's slice."""
 
     def take(self, codes: NDArray[np.integer]) -> Strings:
         """Return a copy of the strings at these positions, in this order."""
@@ -191,7 +188,7 @@ class Strings:
     """UTF-8 strings in one buffer; string i is data[ptr[i]:ptr[i+1]]."""
 
     data: Bytes
-    """uint8[total bytes]; may be a view of a memory-mapped file, as `ptr`."""
+    """uint8[total bytes]; `data` and `ptr` may be views of memory-mapped files."""
     ptr: Int64
     """int64[n + 1]; need not start at 0, so that slices share data."""
 
@@ -246,7 +243,7 @@ class Strings:
         return lengths
 
     def slice(self, start: int, stop: int) -> Strings:
-        """Return the strings start to stop - 1, clipped as a list's slice, without copying."""
+        """Return the strings start to stop - 1, clipped as in a list's slice, without copying."""
         start, stop, _ = slice(start, stop).indices(len(self))
         stop = max(start, stop)
         return Strings(self.data, self.ptr[start : stop + 1])
@@ -416,8 +413,8 @@ class Ids:
 
 
 def descending_bytes(strings: Strings) -> Int64:
-    """Return the positions of strings in descending byte order (strcmp), int64[n]; equal strings by
-    descending position."""
+    """Return the positions of strings in descending byte order (strcmp), int64[n]; of equal strings the last
+    comes first."""
     n = len(strings)
     lengths = strings.lengths()
     width = int(lengths.max()) if n else 0
@@ -462,19 +459,16 @@ def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
     return same
 
 
-def equal_at(data: Bytes, start: Int64, length: Int64, strings: Strings) -> Int64:
-    """Return the i where data[start[i] : start[i] + length[i]] equals string i of `strings`, by hash, and is
-    not empty, int64."""
-    at = np.flatnonzero((length == strings.lengths()) & (length > 0))
-    for end in (0, -1):  # the first and the last byte leave few to be hashed
-        own, other = (
-            (start[at], strings.ptr[:-1][at])
-            if end == 0
-            else (start[at] + length[at] - 1, strings.ptr[1:][at] - 1)
-        )
-        at = at[data[own] == strings.data[other]]
+def equal_at(data: Bytes, start: Int64, length: Int64, strings: Strings, which: NDArray[np.integer]) -> Int64:
+    """Return the positions i at which data[start[i] : start[i] + length[i]] is not empty and equals string
+    which[i] of `strings`, by hash, int64."""
+    at = np.flatnonzero((length == strings.lengths()[which]) & (length > 0))
+    first, last = strings.ptr[:-1], strings.ptr[1:] - 1
+    # The first and the last byte leave few to be hashed.
+    at = at[data[start[at]] == strings.data[first[which[at]]]]
+    at = at[data[start[at] + length[at] - 1] == strings.data[last[which[at]]]]
     if len(at) == 0:
         return at
-    first = hash_strings(data, start[at], length[at])
-    equal: Int64 = at[first == hash_strings(strings.data, strings.ptr[:-1][at], length[at])]
+    hashes = hash_strings(strings.data, first[which[at]], length[at])
+    equal: Int64 = at[hash_strings(data, start[at], length[at]) == hashes]
     return equal

@@ -25,7 +25,7 @@ TextEncoder: TypeAlias = Callable[[Queries], NDArray[np.float32]]
 
 @dataclass(frozen=True, eq=False)
 class TokenLimit:
-    """The length at which an encoder truncates documents."""
+    """The length at which an encoder truncates documents, with a function that measures texts."""
 
     model: str
     tokens: int

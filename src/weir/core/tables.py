@@ -61,7 +61,7 @@ class Cell:
 
     text: str
     best: bool = False
-    """The best of its dataset; `second` the second best."""
+    """The best of its dataset, marked; `second` the second best."""
     letters: str = ""
     """Letters of the groups of inseparable systems that it is in."""
     verdict: str = ""
@@ -119,7 +119,7 @@ class Table:
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
         """Return header and rows as cells for a terminal: text, then * for the best, ▲ or ▼ for the verdict,
-        group letters.
+        group letters and `more`.
 
         colour: style the cells that have a style.
         """
@@ -144,8 +144,8 @@ class Table:
         return lines
 
     def text(self, width: int | None = None, colour: bool = False) -> str:
-        """Return the table as text for a terminal of `width` columns; None is unbounded. Columns that do not
-        fit go below."""
+        """Return the table as text for a terminal of `width` columns (None: unbounded); columns that do not fit
+        go into tables below."""
         if self.turned is not None and self.turned.block_count(width) < self.block_count(width):
             return replace(self.turned, notes=self.notes).text(width, colour)
         parts = [_paragraph(self.title, width)] if self.title else []
@@ -172,8 +172,8 @@ class Table:
         return "\n\n".join(parts)
 
     def block_count(self, width: int | None) -> int:
-        """Return the number of blocks, stacked vertically, into which a terminal of `width` columns splits
-        the table; 1 for None."""
+        """Return the number of tables, one below the other, into which a terminal of `width` columns splits the
+        table; 1 for None."""
         if width is None:
             return 1
         room = max(width, _NARROWEST)
@@ -226,7 +226,7 @@ class Table:
         return self.text()
 
     def without(self, key: int) -> Table:
-        """Return the table without the key column at this position."""
+        """Return the table without the key column at position `key`."""
         rows = tuple((*row[:key], *row[key + 1 :]) for row in self.rows)
         return replace(
             self, header=(*self.header[:key], *self.header[key + 1 :]), rows=rows, keys=self.keys - 1
@@ -299,7 +299,8 @@ def table_of(
     notes: Iterable[str] = (),
     above: Iterable[str] = (),
 ) -> Table:
-    """Return a table whose header is the first of `lines`; the other arguments are fields of `Table`."""
+    """Return a table whose header is the first of `lines`, and whose texts become cells; the other arguments
+    are fields of `Table`."""
     header, *rest = lines
     rows = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in line) for line in rest)
     names = tuple(str(name) for name in header)
@@ -307,7 +308,7 @@ def table_of(
 
 
 def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) -> Table:
-    """Return a table of the first ten rows of these columns, with long texts cut, below `title`.
+    """Return a table of the first ten rows of `columns`, with long texts cut, below `title`.
 
     count: number of all rows, for a sentence on the rest.
     """
@@ -496,7 +497,7 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", 
 
 def csv_cell(value: object) -> object:
     """Return a value for a CSV cell: "" for None, an apostrophe before text that a spreadsheet would run as a
-    formula."""
+    formula, else the value."""
     # Formulas begin with = + - @, of any width, a tab or a line end, also after apostrophes: `cell_text`
     # inverts this.
     if isinstance(value, str):
@@ -580,7 +581,8 @@ def columns(
 
     right, tail: the last `right` columns before the last `tail` are right-aligned.
     width: of the terminal; None for no limit.
-    Wide cells are wrapped; columns that do not fit go to further tables below, each with the first `keys`
+
+    Wide cells are wrapped; columns that do not fit go into further tables below, which repeat the first `keys`
     columns.
     """
     plain, natural = _printable_cells(lines)

@@ -41,7 +41,7 @@ class DuplicateGroups:
 
     @property
     def surplus(self) -> int:
-        """Number of rows that repeat an earlier text."""
+        """Number of rows whose text an earlier row has."""
         return self.rows - int(self.number.max(initial=-1) + 1)
 
     def members(self) -> list[Int64]:
@@ -128,7 +128,8 @@ class MetadataCard:
 
 
 def metadata_card(queries: Queries, corpus: Corpus | None) -> MetadataCard:
-    """Return counts of the queries' metadata; without a corpus no listed document counts as absent."""
+    """Return counts of the queries' metadata; without a corpus the listed documents that are absent are not
+    counted."""
     metadata = queries.metadata
     if metadata is None:
         return MetadataCard(len(queries))
@@ -156,8 +157,7 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 @dataclass(frozen=True)
 class CollectionCard:
     """Facts about a split of a collection, as `weir data stats` shows them: counts, mean lengths, copies and
-    gaps.
-    """
+    gaps."""
 
     name: str
     title: str
@@ -423,8 +423,7 @@ def queries_shown(number: int) -> str:
 
 
 def lists_shown(card: ListsCard, queries: int) -> str:
-    """Return a phrase with the mean length of lists and the number of queries that have one; "" without
-    lists.
+    """Return a phrase with the mean length of lists and the number of queries that have one; "" if none has.
 
     queries: number of all queries.
     """

@@ -135,7 +135,8 @@ def published_pools() -> dict[tuple[int, int, int], str]:
 
 
 def members(name: str) -> tuple[str, ...]:
-    """Return the names of a group's collections; for any other name a tuple of it alone, known or not."""
+    """Return the names of a group's collections; for the name of a collection a tuple of it alone, whether
+    known or not."""
     return group(name).members if is_group(name) else (catalogued(name) or name,)
 
 
@@ -163,8 +164,8 @@ def group(name: str) -> Group:
 
 
 def original(reference: str) -> str:
-    """Return the catalogue name of the collection that a reference copies (scifact for hf:mteb/scifact);
-    else, and for collections with candidates, the reference."""
+    """Return the catalogue name of the collection that a reference copies, scifact for hf:mteb/scifact; the
+    reference itself if it copies none, or a collection with candidates."""
     return _copies().get(without_revision(reference), reference)
 
 
@@ -186,10 +187,11 @@ def _copies() -> dict[str, str]:
 def other_counts(
     name: str, queries: int | None, documents: int | None = None, grades: Mapping[float, int] | None = None
 ) -> tuple[tuple[str, float, float], ...]:
-    """Return (count, own number, published number) for each count that differs; () for an unknown collection.
+    """Return (name of the count, own number, published number) for each count that differs; () for an unknown
+    collection.
 
     queries, documents: own numbers; None is not compared.
-    grades: own number of judgments by grade.
+    grades: own number of judgments by grade; None is not compared.
     """
     name = original(name)
     if name not in collection_names():
@@ -209,7 +211,7 @@ def other_counts(
 
 
 def changes_scores(what: str) -> bool:
-    """Return False for judgments of a grade from -2 to 0, whose number affects no score; else True.
+    """Return False for a count of judgments with a grade from -2 to 0, which affects no score; else True.
 
     what: name of the count, from `other_counts`.
     """

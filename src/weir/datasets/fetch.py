@@ -35,7 +35,7 @@ def content_of(dataset: Dataset) -> str:
     """Return a hash, in hexadecimal, of a split's documents, judged queries and judgments; reads every
     document.
 
-    Order, white space, metadata and unjudged queries have no effect.
+    It does not depend on order, white space, metadata and unjudged queries.
     """
 
     def document_rows() -> Iterator[tuple[str, ...]]:
@@ -78,9 +78,9 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     name: a name in the catalogue, or a reference such as hf:mteb/nfcorpus.
     progress: called with (bytes so far, total bytes or None).
 
-    Collections on this machine are not downloaded, except a reference with a newer commit. If an archive is
-    not available, a copy of equal content is used, with a DownloadWarning. The document stores are built too.
-    Raises UnknownName for an unknown name, DownloadError with the reason of each source; for a collection
+    Collections on this machine are not downloaded again, except a reference with a newer commit. If an archive
+    is not available, a copy of equal content is used, with a DownloadWarning. The document stores are built
+    too. Raises UnknownName for an unknown name, DownloadError with the reason of each source; for a collection
     under licence it says how to obtain it.
     """
     if is_reference(name):

@@ -47,7 +47,7 @@ def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) 
 
     judged: judgments of the split.
     candidates: "judged" if only the documents judged for a query may be ranked.
-    instruction: the collection's, for queries without their own if others have one.
+    instruction: the collection's, for queries without their own; used only if some query has its own.
 
     A query with a relevant document is no longer marked unanswerable.
     """
@@ -74,7 +74,8 @@ def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) 
 
 
 def filtered(queries: Queries, corpus: Corpus) -> Queries:
-    """Return the queries with the documents that pass each query's filter; unchanged without filters.
+    """Return the queries with the documents that pass each query's filter (`permitted`); unchanged without
+    filters.
 
     Raises UnknownName for a field that no document has, BadValue for a value of another type than the field.
     """
@@ -86,7 +87,7 @@ def filtered(queries: Queries, corpus: Corpus) -> Queries:
 
 
 def answerable(judged: Qrels, queries: Queries) -> Qrels:
-    """Return the judgments of all queries that are not marked unanswerable."""
+    """Return the judgments without those of queries that are marked unanswerable."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return judged
@@ -96,7 +97,7 @@ def answerable(judged: Qrels, queries: Queries) -> Qrels:
 
 
 def unanswerable_queries(queries: Queries) -> list[str]:
-    """Return the ids of queries marked unanswerable."""
+    """Return the ids of queries marked unanswerable; [] without such marks."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return []
@@ -134,7 +135,7 @@ class Dataset:
     @staticmethod
     @named_arguments
     def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
-        """Return a collection, as `weir.load` does."""
+        """Return a collection; takes the arguments and raises the errors of `weir.load`."""
         return load(name, split, watch)
 
     @staticmethod
@@ -376,8 +377,7 @@ def load(name: str | Path | Dataset, split: str | None = None, watch: Watch = un
 
 
 def load_here(name: str | Path, split: str | None = None) -> Dataset:
-    """Return a collection as `load` does, without network or writing, also if it lacks judgments or
-    documents.
+    """Return a collection as `load` does, without network or writing; it may lack judgments or documents.
 
     Raises DownloadError if a download would be needed, and the other errors of `load`.
     """
@@ -389,7 +389,8 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
 
 
 def judged_or_not(dataset: Dataset) -> Dataset:
-    """Return the dataset, with `unjudged` set if it has no judgments and no file named qrel*.
+    """Return the dataset, with `unjudged` set if it has no judgments and no file named qrel*, which might hold
+    some.
 
     Raises FormatError for judgments that cannot be read.
     """
@@ -467,14 +468,14 @@ def of_reference(collection: Materialized, split: str | None) -> Dataset:
 
 @checked
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
-    """Return a group's collections, or the one collection with that name, as a list.
+    """Return the collections of a group as a list, or a list of the one collection with that name.
 
-    Arguments and errors as for `load`.
+    Takes the arguments and raises the errors of `load`.
     """
     if isinstance(name, str) and split is None:
         name, split = named_split(name)
     if isinstance(name, str) and catalogue.is_group(name):
-        return [load(member, split) for member in catalogue.members(name)]
+        return [load(member, split, watch) for member in catalogue.members(name)]
     return [load(name, split, watch)]
 
 
@@ -547,7 +548,8 @@ def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> Qu
 
 
 def is_column(by: object) -> bool:
-    """Return True if a value of `by` names a column: it is neither a rule such as "prefix:_" nor a file."""
+    """Return True if a value of `by` can only be the name of a column: a text, neither a rule such as
+    "prefix:_" nor a file."""
     return isinstance(by, str) and not by.startswith(RULES) and not Path(by).is_file()
 
 
@@ -569,9 +571,11 @@ _WORD = re.compile(r"\w+")
 
 
 def self_matches(dataset: Dataset) -> float:
-    """Return the share of judged queries, 0 to 1, that are themselves documents; 0.0 without queries.
+    """Return the share of judged queries, 0 to 1, that are also documents of the collection; 0.0 without
+    queries.
 
-    The document has the query's id, contains its words in order without gaps, and is not judged relevant.
+    Such a document has the query's identifier, contains its words in order without gaps, and is not judged
+    relevant.
     """
     queries = dataset.queries
     if not len(queries):

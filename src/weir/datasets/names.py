@@ -26,16 +26,15 @@ def is_reference(name: str) -> bool:
 
 
 def other_source(name: str) -> str | None:
-    """Return the source before a name's colon if a plug-in adds it, such as "zenodo"; None for any other
-    name."""
+    """Return the source before a name's colon, such as "zenodo", if a plug-in adds it; None for any other name."""
     head, colon, _ = name.partition(":")
     other = colon and len(head) > 1 and f"{head}:" not in SCHEMES and head not in INNER
     return head if other and not set("/\\@#") & set(head) and head in SOURCES else None
 
 
 def named_split(name: str) -> tuple[str, str | None]:
-    """Return (name, split) for a name such as scifact:dev or hf:mteb/nfcorpus:dev; split None if there is
-    none, or if the path exists."""
+    """Return (name, split) for a name such as scifact:dev or hf:mteb/nfcorpus:dev; (name, None) if it has no
+    split, or if that path exists."""
     # The colon of a reference's scheme, of a drive or of an existing path separates no split.
     collection, _, split = name.rpartition(":")
     drive = len(collection) < 2 and not Path(collection or ":").is_dir()
@@ -48,7 +47,8 @@ def named_split(name: str) -> tuple[str, str | None]:
 def catalogue_name(name: str | Path) -> str:
     """Return a collection's name as in the catalogue; "" for paths and unknown names.
 
-    That exact form wins over an existing path; another form, such as birco/relic, does not.
+    If a path has the same name, the exact catalogue name counts as the collection, another form, such as
+    birco/relic, as the path.
     """
     if not isinstance(name, str):
         return ""

@@ -48,8 +48,8 @@ class ScoringRules:
     ) -> ScoringRules:
         """Return the scoring rules of a collection; without one, only the conventions.
 
-        Self-matches are dropped if the collection says so, even if `conventions` keep them. Raises
-        FormatError or DownloadError for a collection that cannot be loaded.
+        Self-matches are dropped if the collection says so, even if `conventions` keep them. Raises the errors
+        of `load`.
         """
         if collection is None:
             return ScoringRules(conventions)
@@ -74,14 +74,14 @@ class ScoringRules:
 
     @property
     def remove_documents(self) -> bool:
-        """True if scoring may remove documents: self-matches, or documents that a query may not have."""
+        """True if scoring may remove documents: self-matches, or documents that may not be ranked for a query."""
         metadata = None if self.queries is None else self.queries.metadata
         listed = metadata is not None and bool(metadata.lists() or metadata.filter is not None)
         return listed or self.conventions.self_matches == "drop"
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Notes on conventions that differ from the defaults."""
+        """A note for each convention that differs from the default."""
         return tuple(map(Note, self.conventions.sentences()))
 
     def dangling_notes(self, *judgments: Qrels | IntentQrels | None) -> list[Note]:
@@ -100,7 +100,8 @@ class ScoringRules:
         return list(dict.fromkeys(notes))
 
     def refuse_strangers(self, qrels: Qrels) -> None:
-        """Raise BadValue if no judged query, or no judged document, is in the collection."""
+        """Raise BadValue if no judged query, or no judged document, is in the collection; nothing is checked
+        without one."""
         dataset = self.dataset
         if dataset is not None:
             queries = None if dataset.layout.queries is None else dataset.all_queries.ids
@@ -121,8 +122,8 @@ class ScoringRules:
         return answerable(qrels, settled(queries, qrels, "", ""))
 
     def ranked(self, run: Run) -> Run:
-        """Return the run to score: without documents that a query may not have, and without dropped
-        self-matches."""
+        """Return the run to score: without documents that may not be ranked for a query, and without
+        self-matches if these are dropped."""
         if self.queries is not None:
             run = permitted(run.by_identifier(self.queries), self.queries)
         return ranked_by(run, self.conventions)
@@ -143,8 +144,8 @@ class ScoringRules:
         return replace(judged, own_first=0, own_near=0) if meant else judged
 
     def split_answered(self, run: Run, qrels: Qrels | IntentQrels) -> str:
-        """Return a clause on the collection's split that a run answers, if it answers no query of these
-        judgments; else ""."""
+        """Return a clause that names the collection's split whose queries a run answers, if it answers none of
+        these judgments' queries; else ""."""
         dataset = self.dataset
         if dataset is None:
             return ""
@@ -167,8 +168,9 @@ class ScoringRules:
 def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Collection]:
     """Return (judgments, collection) for a value given as judgments, which may be a collection or its name.
 
-    A collection gives both, unless `collection` is given; its judgments are a path, or Qrels from an archive.
-    Other values are returned unchanged. Raises UnknownName for a misspelt catalogue name, and as `load`.
+    A collection gives both, but `collection` wins if given; its judgments are a path, or Qrels from an archive.
+    Other values are returned unchanged. Raises UnknownName for a misspelt catalogue name, and the errors of
+    `load`.
     """
     if isinstance(qrels, (str, os.PathLike)):
         if not names_collection(qrels):

@@ -142,11 +142,11 @@ def align(
     """Return the similarity of benchmark collections to one's own, and systems' means weighted by it.
 
     mine: a collection by name or path.
-    others: collections compared also by their words; by default the catalogue's, by length and task only.
+    others: collections to compare by their words too; by default the catalogue's, by length and task only.
     task: the task of `mine`, as the catalogue names it.
     results: a results folder, whose systems are ranked among the published ones.
 
-    Raises BadValue for an unknown task, fewer than three collections, and no system with scores on all.
+    Raises BadValue for an unknown task, fewer than three collections, and if no system has scores on all.
     """
     tasks = sorted({entry.task for entry in catalogue.entries()})
     if task is not None and task not in tasks:

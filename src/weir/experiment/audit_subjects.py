@@ -55,10 +55,10 @@ def subjects_of(
     training: Sequence[str | Path] = (),
     encoder: str | None = None,
 ) -> list[Subject]:
-    """Load what `weir audit` checks: a results folder, judgments with run files, or collections.
+    """Return the subjects that `weir audit` checks: a results folder, judgments with run files, or collections.
 
-    collections: the collection of run files, or present places of a results folder's, as NAME=PATH or PATH. A
-        missing one is left out with a RankingWarning.
+    collections: the collection of run files, or where collections of a results folder are now, as NAME=PATH or
+        PATH. A missing one is left out with a RankingWarning.
     training: collections that systems may have been trained on.
     encoder: a model, to embed queries and find where documents are truncated.
 

@@ -57,14 +57,15 @@ class BesideScore:
 def beside(
     rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path, published_as: Sequence[str] = ()
 ) -> list[BesideScore]:
-    """Return one's own means for each collection and measure, each followed by matching published scores, best
-    first.
+    """Return one's own means for each collection and measure, each followed by the published scores for it,
+    best first.
 
     name: a publisher, such as "MTEB", words of published models' names, or the path of MTEB's results.
     published_as: systems, collections, and models of MTEB's results by their published names; see
-        `PublishedNames.of`. The published scores of such models are there too.
+        `PublishedNames.of`. The published scores of such models are included.
 
-    Raises UnknownName for an unknown publisher, BadValue without matching scores, and as `mteb_scores`.
+    Raises UnknownName for an unknown publisher, BadValue if nothing published fits, and the errors of
+    `mteb_scores`.
     """
     text = str(name)
     is_path = isinstance(name, Path) or (("/" in text or text.endswith(".json")) and Path(text).exists())

@@ -90,14 +90,17 @@ def compare_cells(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Compare systems on each dataset and, if there are several, across datasets.
+    """Return a comparison of systems for each measure on each dataset and, if there are several, across
+    datasets.
 
     cells: finished results, or their `scores_of_cells`.
     measures: by default all with a better direction.
+    baseline: a system that all others are compared with; None compares all pairs.
 
     Datasets with one system and systems without the measure are left out. Across datasets only systems that all
-    have are compared; a complete group counts as one dataset beside others, a dataset of one query counts only
-    there. Raises BadValue if no dataset has two systems and two queries, UnknownName for an unscored measure.
+    datasets have are compared; a complete group counts as one dataset if there are others, a dataset of one
+    query counts only there. Raises BadValue if no dataset has two systems and two queries, UnknownName for an
+    unscored measure.
     """
     grid = cells if isinstance(cells, Mapping) else scores_of_cells(cells)
     comparisons = compare_grid(grid, measures, baseline, method)
@@ -123,10 +126,11 @@ def compare_grid(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return the comparisons of `compare_cells` from {(dataset, system): scores}; [] if the only dataset has one
-    query.
+    """Return a comparison for each measure of the systems on each dataset and, if there are several, across
+    datasets, from {(dataset, system): scores}.
 
-    Raises BadValue if no dataset has two systems, UnknownName for an unscored measure.
+    The arguments of `compare_cells`. Returns [] if the only dataset has one query. Raises BadValue if no
+    dataset has two systems, UnknownName for an unscored measure.
     """
     comparisons = []
     for tables in _tables_of_measures(cells, measures, baseline):
@@ -143,8 +147,10 @@ def compared_tables(
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
 ) -> Iterator[ScoreTable]:
-    """Yield the score table of each comparison of `compare_grid`, in order, tables of one query left out;
-    raises as it.
+    """Yield the score table of each comparison that `compare_grid` makes, in the same order; tables of one
+    query are left out.
+
+    Raises the errors of `compare_grid`.
     """
     for tables in _tables_of_measures(cells, measures, baseline):
         yield from (t for t in tables if t.comparable)
@@ -187,13 +193,13 @@ def compare_cells_by_group(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> tuple[list[Comparison], list[str]]:
-    """Return (comparisons by the macro mean over groups of queries and on each group, sentences on datasets left
-    out).
+    """Return (comparisons on the macro mean over groups of queries and on each group, sentences on datasets
+    left out).
 
     groups: returns the groups of a result's queries.
 
-    Datasets without a group of two queries are left out. Raises BadValue if nothing can be compared, UnknownName
-    for an unscored measure.
+    Datasets without a group of two queries are left out. Raises BadValue if nothing can be compared,
+    UnknownName for an unscored measure.
     """
     comparisons, ungrouped = list[Comparison](), dict[str, None]()
     for measure in measures_wanted(scored_measures(cells), measures):
@@ -214,8 +220,9 @@ def compare_cells_by_group(
 
 
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
-    """Return the comparisons that decide which systems share a letter in tables; [] if no dataset has two
-    systems, or above MOST_COMPARED differences.
+    """Return the comparisons that decide which systems share a letter in tables.
+
+    [] if no dataset has two systems, or if there are more than MOST_COMPARED differences.
     """
     systems = [dataset for dataset, _ in cells]
     cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
@@ -272,7 +279,10 @@ def lacking_notes(
 
 
 def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
-    """Return the work of a comparison: measures x pairs of systems x queries."""
+    """Return the work of a comparison: measures x (pairs of systems x queries, summed over datasets).
+
+    measures: () for all scored.
+    """
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
     return len(measures_wanted(scored_measures(cells), measures)) * sum(
@@ -288,8 +298,9 @@ def _by_dataset(cells: Sequence[ResultCell]) -> dict[str, dict[str, ResultCell]]
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
-    """Return the names of `measures`, by default those in `measured` with a better direction; raises UnknownName
-    for one not there.
+    """Return the names of `measures`; if there are none, of all `measured` with a better direction.
+
+    Raises UnknownName for a measure that is not in `measured`.
     """
     available = list(dict.fromkeys(measured))
     if not (chosen := tuple(measures)):
@@ -302,9 +313,9 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 
 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
-    """Return {unit: score tables of its datasets} to compare across datasets (`unit_names`).
+    """Return {unit: score tables of its datasets} for a comparison across datasets (`unit_names`).
 
-    Tables hold the systems that all datasets have; {} for fewer than two.
+    The tables have only the systems that all datasets have; {} for fewer than two such systems.
     """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
     unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
@@ -315,7 +326,8 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
 
 def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
-    """Return {dataset: its unit across datasets}: a complete group beside other datasets, else its collection.
+    """Return {dataset: its unit in comparisons across datasets}: its group if that is complete and not all
+    there is, else its collection.
 
     datasets: {dataset: its collection, "" for the same name}.
     """
@@ -333,10 +345,11 @@ def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
 def diff_files(
     qrels: Path, paths: tuple[Path, Path], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """Return the differences of two run files by query; raises BadValue for a run that answers no judged query.
+    """Return the differences of two run files, query by query; raises BadValue for a run that answers no judged
+    query.
 
     rules: conventions, and the collection whose texts are shown.
-    top: number of largest gains, and losses, listed.
+    top: number of largest gains, and of largest losses, to list.
     """
     first, second = paths
     names = _names((run_name(first), run_name(second)), paths)
@@ -352,8 +365,9 @@ def diff_files(
 def diff_runs(
     qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """Return the differences of two runs, {name: run}, by query, with texts if `rules` name a collection;
-    arguments and errors as for `diff_files`.
+    """Return the differences of two runs, {name: run}, query by query, with texts if `rules` name a collection.
+
+    rules, top: as for `diff_files`, whose errors are raised.
     """
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(judgments)
@@ -386,12 +400,13 @@ def diff_cells(
     collection: str | Path | Dataset | None = None,
     top: int = 10,
 ) -> QueryDifferences:
-    """Return the differences of two results by query, from their folders.
+    """Return the differences of two results, query by query, from their folders.
 
     measure: by default the first that both have.
     collection: provides documents and texts.
+    top: number of largest gains, and of largest losses, to list.
 
-    Raises FormatError for an unfinished result; BadValue for different collections, no common measure, or
+    Raises FormatError for an unfinished result; BadValue for different collections, no measure in both, or
     different judgments without their collection.
     """
     cells = open_cell(first), open_cell(second)
@@ -553,7 +568,7 @@ def gate_inputs(
 def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
     """Return the run files in a folder, sorted; [] for a results folder and a file.
 
-    names: names without suffixes, () for all.
+    names: files to return, by their names without suffixes; () for all.
 
     Raises BadValue for two files of one name, UnknownName for a missing one.
     """
@@ -579,9 +594,10 @@ def system_of(
     fetch: bool = False,
     judged: str = "",
 ) -> SystemScores:
-    """Return the scores of the only system in a results folder, or of judgments and a run, for a baseline.
+    """Return the scores of the only system in a results folder, or of judgments and a run, to be saved as a
+    baseline.
 
-    Arguments as for `gate_inputs`. Raises BadValue for several systems or missing judgments.
+    Takes the arguments of `gate_inputs`. Raises BadValue for several systems or missing judgments.
     """
     names = [str(m) for m in measures] or ["nDCG@10"]
     if len(paths) == 2:
@@ -643,12 +659,12 @@ def gate_cases(
 ) -> tuple[GateCases, list[Note]]:
     """Return (score tables to gate, notes): a table for each measure, dataset and group of queries.
 
-    sides: baseline and candidate, paired by name, or directly if single.
+    sides: baseline and candidate systems, paired by name; a single system on both sides is paired as it is.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
     common: compare only queries that both sides have with equal judgments.
-    collections: {dataset: collection}, "" for any other; for columns and texts.
+    collections: {dataset: collection}, "" for any other dataset; for columns and texts.
 
-    Raises BadValue if sides do not compare or no query has a group.
+    Raises BadValue if the sides do not compare or no query has a group.
     """
     cases: GateCases = []
     own = version("weir-ir")
@@ -703,9 +719,9 @@ def _texts(collection: Dataset, queries: Ids) -> dict[str, str]:
 
 
 def gateable(cases: GateCases) -> tuple[GateCases, list[Note]]:
-    """Return (tables that a gate can decide, notes on datasets of one query, which are left out).
+    """Return (tables that a gate can decide, notes on datasets left out because they have one query).
 
-    Groups stay, and measures that fail at one failure. Raises BadValue if nothing is left.
+    Groups stay, as do measures of which one failure fails the gate. Raises BadValue if nothing is left.
     """
     alone = {
         f"{of.dataset} has one query with a value of {of.measure} ({of.queries[0]}), which tells nothing of others": of
@@ -731,9 +747,9 @@ def _other_texts(pair: Mapping[str, Scores]) -> list[Note]:
 def collections_of(
     paths: Sequence[Path], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> dict[str, Dataset]:
-    """Return {name: collection} of results folders, without missing ones; a single one also under "".
+    """Return {name: collection} of results folders, without missing collections; a single one also under "".
 
-    collections: present places, as NAME=PATH or PATH.
+    collections: where collections are now, as NAME=PATH or PATH.
     fetch: download missing ones.
 
     Raises UnknownName for a name without results, BadValue for an ambiguous path.

@@ -51,16 +51,17 @@ class Efficiency:
     index_bytes: int | None
     queries: int | None
     search_seconds: float | None
-    """For all `queries`, asked together."""
+    """For all `queries`, searched in one call."""
     singles: int | None
     """Number of queries searched one after the other with everything loaded; the four times below are theirs."""
     single_mean_ms: float | None
-    """Of single queries, or of a service's answers if `concurrency` is not None, as are the percentiles."""
+    """Mean time of single queries, or of a service's answers if `concurrency` is not None; the percentiles are
+    of the same times."""
     p50_ms: float | None
     p95_ms: float | None
-    """Likewise; None for fewer than 20 of them."""
+    """None for fewer than 20 times."""
     p99_ms: float | None
-    """Likewise; None for fewer than 100."""
+    """None for fewer than 100 times."""
     peak_mb: float | None
     """The larger of the peaks of memory of indexing and searching, each of the whole process: with libraries, and all
     that it held before."""
@@ -122,7 +123,8 @@ class Efficiency:
 
 
 def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
-    """Return cost and quality of all systems on all collections of a results folder, by current judgments.
+    """Return quality and costs of all systems on all collections of a results folder; results by outdated
+    judgments are left out.
 
     measure: by default nDCG@10, else the first.
 
@@ -157,9 +159,8 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
 
 
 def timed_singly(systems: Sequence[Efficiency]) -> bool:
-    """Return True if times of single queries compare systems: at least two have them, or no fewer than have a
-    time of all queries together.
-    """
+    """Return True if systems are better compared by times of single queries: at least two have them, or as many
+    as have a time of all queries together."""
     singly, together = (
         sum(1 for one in systems if getattr(one, name) is not None) for name in ("p50_ms", "mean_ms")
     )
@@ -378,9 +379,8 @@ FEW_DOCUMENTS = 100_000
 
 
 def extrapolation(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on index sizes for 1M documents that were extrapolated from fewer than FEW_DOCUMENTS;
-    "" if none was.
-    """
+    """Return a sentence on index sizes for 1M documents that are extrapolated from fewer than FEW_DOCUMENTS; ""
+    if none is."""
     few = [
         one.documents
         for one in results
@@ -400,7 +400,7 @@ PROCESS = "peak MB is that of the whole process, with all that it held before"
 
 
 def timed_queries(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on which queries the percentiles of times are of."""
+    """Return a sentence on how many queries, and how asked, the percentiles of times are of."""
     counts = _counts_timed(results)
     of = f"{' to '.join(map(count, dict.fromkeys((counts[0], counts[-1]))))} " if counts else ""
     return (
@@ -410,7 +410,7 @@ def timed_queries(results: Sequence[Efficiency]) -> str:
 
 
 def unkept_indexes(results: Sequence[Efficiency]) -> list[str]:
-    """Return sentences on the systems of which no index is kept, as their objects have no version."""
+    """Return sentences on systems whose index is not kept, as their objects have no version; [] if all are."""
     systems: dict[str, dict[str, None]] = {}
     for one in results:
         if one.unkept:

@@ -97,7 +97,7 @@ class Cell:
 
     @cached_property
     def stage(self) -> Stage:
-        """Return the stage (kind, name and settings of stored files) of the rankings; the settings say if self-matches
+        """Return the stage (kind, name and settings) of the stored rankings; the settings say if self-matches
         are dropped."""
         declared: dict[str, Any] = {
             **self.stages.asked_by(self.adapted),
@@ -140,10 +140,10 @@ class Cell:
         return stored[0], [rows[name] for name in names]
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
-        """Compute missing rankings and scores under a lock, delete outdated scores, and return (folder, rows
-        of means by these measures).
+        """Compute missing rankings and scores under a lock, delete outdated scores, and return (folder, rows of
+        means by these measures).
 
-        wait: otherwise return None if another process computes it.
+        wait: False returns None at once if another process computes the cell.
         """
         lock = self.stages.root / f".{self.stage.folder_name}.cell.lock"
         run_lock = self.stages.root / f".{self.stage.folder_name}.lock"
@@ -314,7 +314,8 @@ class Share:
         return f"{self.number}/{self.of}"
 
     def order(self, cells: int) -> list[int]:
-        """Return the numbers of all `cells` cells, from 0, beginning with the share's."""
+        """Return the positions, from 0, of all `cells` cells in the order in which to compute them: the share's
+        first, then those after it, then those before it."""
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]
 
@@ -411,20 +412,19 @@ class Experiment:
         """Compute what is missing of the grid in the folder `at`; return its rows of means, groups of datasets
         last.
 
-        The call can be repeated after an interruption, and processes may share a folder. Raises as
-        `complete`.
-
         on: address of a cluster, such as ray or ray://host:10001.
+
+        The call can be repeated after an interruption, and processes may share a folder. Raises the errors of
+        `complete`.
         """
         return rows_with_groups([cell for cell in self.complete(at, watch, on=on) if cell.rows])
 
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
-        """Compute missing results of the grid in the folder `at`; return a result for each dataset and
-        system.
+        """Compute missing results of the grid in the folder `at`; return a result for each dataset and system.
 
-        share: cells to begin with; results that other processes still compute are left out.
+        share: cells to begin with; results that other processes still compute are then left out.
         on: see `execute`.
 
         Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder.
@@ -485,8 +485,10 @@ class Experiment:
         return [cell_of(*one) for one in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
-        """Load the distinct datasets, groups as their members. Raises as `load`, FormatError for damaged
-        contents or missing documents, BadValue for two datasets or splits of one name.
+        """Return the distinct datasets, groups as their members, loaded.
+
+        Raises the errors of `load`, FormatError for damaged contents or missing documents, BadValue for two
+        datasets or splits of one name.
         """
         loaded: list[Dataset] = []
         for reference in self.datasets:

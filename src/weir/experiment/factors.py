@@ -75,7 +75,7 @@ class _Grid:
 
 def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, ...]]:
     """Return (design with a system for each combination of the settings in which systems' names differ,
-    sentences on systems and levels left out for it).
+    sentences on systems and levels that are left out because combinations are missing).
 
     Raises BadValue if no factor remains, or two systems have the same levels.
     """
@@ -295,7 +295,8 @@ Twins: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
-    """Return factors' names from a comma-separated text or several names; () for True, False and "", meaning all."""
+    """Return the names of factors from a comma-separated text or several names; () for True, False and "",
+    which mean all factors."""
     if isinstance(factors, bool):
         return ()
     names = factors.split(",") if isinstance(factors, str) else list(factors)
@@ -313,9 +314,8 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 
 
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
-    """Return {dataset: pairs of systems whose differing setting has no effect}: equal keys, or equal prompts and
-    rankings.
-    """
+    """Return {dataset: pairs of systems whose differing setting has no effect there}, as their keys, or their
+    prompts and rankings, are equal."""
     pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
     for cell in cells:
@@ -394,12 +394,13 @@ def study_factors(
     method: ComparisonMethod | None = None,
     twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and across datasets, of systems that all have.
+    """Return a study of factors for each measure and dataset, and across datasets; systems that some dataset
+    lacks are left out.
 
     scores: {(dataset, system): scores}.
     twins: see `twin_systems`.
 
-    A complete group counts as one collection. Raises as `study_cells`.
+    A complete group counts as one collection. Raises the errors of `study_cells`.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     all_studies = []

@@ -28,11 +28,11 @@ _META, _PREDICTIONS = "model_meta.json", "_predictions.json"
 
 
 def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
-    """Return the scores in a result file of MTEB, or in all below a folder.
+    """Return the scores in a result file of MTEB, or in all such files below a folder.
 
-    `model_meta.json` beside a file names the model, else a folder ORGANISATION__MODEL, or the file's. A
-    subset of several is a collection, such as MIRACLRetrieval#de. Raises FormatError for other files, and
-    without any.
+    `model_meta.json` beside a file names the model, else a folder ORGANISATION__MODEL, or the file itself. If a
+    task has several subsets, each is a collection, such as MIRACLRetrieval#de. Raises FormatError for other
+    files, and if there is no result.
     """
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
     files = [file for file in files if not file.name.endswith((_META, _PREDICTIONS))]

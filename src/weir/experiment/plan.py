@@ -66,7 +66,7 @@ class Node:
     name: str
     """The system whose index or rankings these are."""
     inputs: tuple[str, ...]
-    """Stages from which it is made, as "kind name"."""
+    """Stages that it is made from, as "kind name"."""
     systems: tuple[str, ...]
     """Systems of the grid that need it."""
 
@@ -107,9 +107,8 @@ def _walk(system: Retriever) -> Iterator[Node]:
 
 
 def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
-    """Yield (part of the system, its encoding) for each index whose documents several processes can encode in
-    shares.
-    """
+    """Yield (part of the system, its encoding) for each index whose documents can be encoded in shares by
+    several processes."""
     if isinstance(system, Composite):
         for part in system.components():
             if not part.over:
@@ -125,9 +124,9 @@ def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
 
 
 def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64, Int64]:
-    """Return (candidates that a re-ranker receives, candidates that it scores), int64[queries] each.
+    """Return (number of candidates that a re-ranker receives, number that it scores), int64[queries] each.
 
-    Pools and stored runs are counted; other systems are assumed to find all permitted documents.
+    Candidates of pools and stored runs are counted; other systems are assumed to find all permitted documents.
     """
     first, queries, corpus = system.first, dataset.queries, dataset.corpus
     room = rerank_room(system, queries, k, corpus)
@@ -192,9 +191,8 @@ _NOT_HERE = "not on this machine: probed with made texts of the published length
 
 @dataclass(frozen=True)
 class Planned:
-    """The estimated cost of a system on a collection (seconds, disk, memory, tokens, dollars), with ranges;
-    None for an unknown figure.
-    """
+    """The estimated cost of a system on a collection (seconds, disk, memory, tokens, dollars), with ranges; an
+    unknown figure is None."""
 
     dataset: str
     system: str
@@ -210,9 +208,7 @@ class Planned:
     """Index, vectors and rankings."""
     peak_mb: float | None = None
     tokens: float | None = None
-    """Tokens of an embedding API or a language model; as `dollars` and `prompts`, estimated without a
-    probe.
-    """
+    """Tokens of an embedding API or a language model; estimated without a probe, like `dollars` and `prompts`."""
     dollars: float | None = None
     notes: tuple[str, ...] = ()
     prompts: int | None = None
@@ -228,9 +224,9 @@ class Planned:
 
 
 def planned_total(plans: Sequence[Planned]) -> tuple[int, float, float | None] | None:
-    """Return (prompts, tokens, dollars) of language models in a plan; None without any.
+    """Return (prompts, tokens, dollars) of all language models in a plan; None if it has none.
 
-    Shared prompts count once; dollars sum the known prices, None without any.
+    Prompts that systems share count once. Dollars sum the known prices; None if no price is known.
     """
     most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
     for one in plans:
@@ -312,7 +308,7 @@ _Probes: TypeAlias = dict[tuple[str, str], list[_Probe]]
 
 
 def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list[Planned]:
-    """Estimate the cost of each system on each collection, from runs on samples.
+    """Return the estimated cost of each system on each collection, from runs on samples.
 
     precise: probe each system by itself without a time limit, instead of all within PROBING_SECONDS.
 
@@ -766,7 +762,7 @@ NODES = ResultKind("stages", Node, _stage_tables)
 
 
 def plan_notes(results: Sequence[Planned]) -> list[Note]:
-    """Return notes on a plan: how figures were estimated, and on single systems."""
+    """Return notes on a plan: how its figures were estimated, and remarks on single systems."""
     probed = [one.probed for one in results if one.probed is not None]
     notes = []
     if probed:

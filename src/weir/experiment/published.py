@@ -45,9 +45,10 @@ _DECIMALS = 6
 def lowered(ptr: Int64, score: Float64) -> Float64:
     """Return scores as trec_eval 9 reads them from Anserini's run files, float64[n] of 32-bit values.
 
-    A score at most 0.0001 below the one before is a tie; each further one is 0.000001 lower.
-
     ptr: int64[queries + 1], row offsets; rows by descending score, ties by ascending identifier.
+
+    Scores are rounded. A score at most 0.0001 below the score before it counts as tied with it, and each tied
+    score is written 0.000001 lower.
     """
     # A score no more than 1e-4 below the one before it, which may have been lowered itself, is lowered by 1e-6 more
     # than that one was. If a float is too coarse for the step the scores stay tied, and trec_eval's descending
@@ -89,7 +90,7 @@ class PublishedScore:
     measure: str
     """Weir's name."""
     printed: str
-    """As printed, but as a share of 1."""
+    """The score as printed, converted to a share of 1."""
     source: str
     """Where it was published; a star replaces the file of each collection."""
     note: str
@@ -106,15 +107,15 @@ class PublishedScore:
         return len(self.printed.partition(".")[2])
 
     def tolerance(self, decimals: int | None = None) -> float:
-        """Return the largest difference that counts as equal: half a unit of the last decimal.
+        """Return the largest difference that counts as equal: half a unit of the last printed decimal.
 
-        decimals: compare fewer than printed.
+        decimals: compare at most so many decimals.
         """
         compared = self.decimals if decimals is None else min(decimals, self.decimals)
         return 0.5 * 10.0**-compared * (1 + 1e-9)  # the edge itself agrees, whatever the binary fraction
 
     def agrees(self, value: float, decimals: int | None = None) -> bool:
-        """Return True if a value equals the score to the printed decimals, or to fewer `decimals`."""
+        """Return True if a value equals the score to the printed decimals, or to `decimals` if these are fewer."""
         return abs(value - self.value) <= self.tolerance(decimals)
 
 
@@ -129,7 +130,7 @@ def _published_pages(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
 
 
 def published_tables(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
-    """Return a table of the first six scores, with a note on the number of others."""
+    """Return a table of the first six scores, with a note on how many more there are."""
     [table] = _published_pages(scores[:PUBLISHED_SHOWN])
     more = len(scores) - len(table.rows)
     note = f"and {more:,} more: to_frame(), to_csv() and to_markdown() have them all"
@@ -143,7 +144,7 @@ PUBLISHED_SCORES = ResultKind(
 
 @dataclass(frozen=True)
 class Publisher:
-    """A publisher's documented rules of scoring; None or "" if undocumented."""
+    """A publisher's documented rules of scoring; a rule that is not documented is None or ""."""
 
     name: str
     ties: Literal["trec", "trec9", "ascending", "anserini"] | None = None
@@ -160,13 +161,14 @@ class Publisher:
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> tuple[PublishedScore, ...]:
-    """Return the published scores of a collection, model and measure, None for any; () without scores.
+    """Return the published scores of a collection, model and measure, None for any; () if there are none.
 
-    dataset: a name or reference, also of a copy or with a split, or a path, which is known by its judgments.
+    dataset: a name or reference, also of a copy or with a split, or a path, whose collection is recognised by
+        its judgments.
     model: a whole name, or words that only one model has.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without a
-    collection.
+    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without
+    a collection.
     """
     name = None if model is None else model_named(model)
     place, split = (None, None) if dataset is None else _published_place(dataset)
@@ -199,7 +201,8 @@ def _published_place(dataset: str | Path) -> tuple[str, str | None]:
 
 
 def model_named(text: str, datasets: Collection[str] = ()) -> str:
-    """Return the published model that a text names, in full, without publisher or by some words.
+    """Return the full name of the published model that a text names, by its name without publisher or by some
+    of its words.
 
     datasets: prefer models with scores on these published collections.
 
@@ -227,7 +230,7 @@ def model_named(text: str, datasets: Collection[str] = ()) -> str:
 
 
 def claimed(system: str, dataset: str) -> tuple[str, ...]:
-    """Return the published models whose scores a system should reproduce on a collection; () for none."""
+    """Return the published models whose scores a system should reproduce on a collection; () if there are none."""
     # A stored ranking named as a rank file of BIRCO's authors claims that file's scores.
     not_on, models = toml_facts("claims.toml")["not_on"], _claims().get(_claiming(system), ())
     return tuple(one for one in models if dataset not in not_on.get(one, ())) + _of_rank_file(system, dataset)
@@ -248,12 +251,11 @@ class PublishedNames:
     ) -> PublishedNames:
         """Return the names in texts OWN=PUBLISHED, such as "mine=minilm-l6 v2".
 
-        PUBLISHED may also be a system or model of Weir, such as minilm: all that it should reproduce.
-
         given: scores of MTEB's results, whose models and tasks may be named too.
 
-        Raises UnknownName for a name that is not among these results or not published, BadValue for words that
-        fit several published models, and other texts.
+        PUBLISHED may also be a system or model of Weir, such as minilm; it stands for all models that this
+        should reproduce. Raises UnknownName for a name that is not among these results or not published,
+        BadValue for words that fit several published models, and other texts.
         """
         systems = {name: {cell.label or cell.system, cell.system} for cell in cells
                    for name in (cell.system, cell.label, cell.title) if name}  # fmt: skip
@@ -287,7 +289,8 @@ class PublishedNames:
         return PublishedNames(models, collections)
 
     def claimed(self, system: str, dataset: str) -> tuple[str, ...]:
-        """Return the published models that the user says a system is, else those that it should reproduce."""
+        """Return the published models that the user says a system is; if none were named, those that it should
+        reproduce."""
         return self.models[system] if system in self.models else claimed(system, dataset)
 
 
@@ -407,8 +410,8 @@ def reported_of(cell: ResultCell, name: str = "") -> Reported:
 
 
 def places_of(cells: Sequence[ResultCell], called: Mapping[str, str]) -> dict[str, tuple[Reported, str]]:
-    """Return {dataset or complete group: (name in published scores, difference from the published data or "")} of
-    results.
+    """Return {dataset or complete group: (its name in published scores, how its data differ from the published,
+    "" if they do not)} of results.
 
     called: {dataset: published name of its collection}.
     """
@@ -431,7 +434,7 @@ def known_as(name: str, published_name: str) -> str:
 
 
 def unknown_name(known: Reported) -> str:
-    """Return a sentence that nothing is published on a collection; "" if something is."""
+    """Return a sentence that nothing is published on a collection; "" if some score is."""
     if any(known.dataset == one.dataset for one in _scores()):
         return ""
     return (
@@ -458,7 +461,7 @@ def _scores() -> tuple[PublishedScore, ...]:
 
 
 def facts_table(name: str) -> Iterator[list[str]]:
-    """Return the rows, as cells, of a TSV file in Weir's package, without its header."""
+    """Yield the cells of each row of a TSV file in Weir's package, without its header."""
     text = (files("weir.experiment") / "facts" / name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])
 

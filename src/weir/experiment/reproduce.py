@@ -106,17 +106,18 @@ def reproduce(
     datasets: Sequence[str] = (),
     published_as: Sequence[str] = (),
 ) -> list[PublishedCheck]:
-    """Compare all finished results and complete groups with the published scores that they should reproduce.
+    """Return how all finished results and complete groups compare with the published scores that they should
+    reproduce.
 
     model: compare the only system with this published model instead, by name or unique words.
-    decimals: compare to at most so many.
+    decimals: compare at most so many decimals.
     nearest: add the three nearest published scores of other systems.
     systems, datasets: only these, by default all.
     published_as: systems and collections by their published names; see `PublishedNames.of`.
 
-    A result that differs is scored again by the publisher's rules if its collection is on this machine.
-    Raises FormatError without a result, UnknownName for an unknown model, system or dataset, BadValue for an
-    ambiguous model, or a model and several systems.
+    A result that differs is scored again by the publisher's rules if its collection is on this machine. Raises
+    FormatError without a result, UnknownName for an unknown model, system or dataset, BadValue for an ambiguous
+    model, or a model and several systems.
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
@@ -203,9 +204,8 @@ def _published_alike(measure: str, known: Reported) -> str:
 
 
 def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
-    """Yield (name, scoring) for each documented rule in which a publisher differs from Weir, then for all of them
-    together.
-    """
+    """Yield (name, scoring) for each documented rule of a publisher that differs from Weir's, then for all of
+    these together."""
     usual = Scoring(measure)
     together = Scoring(measure, rules.ties or "trec", rules.self_match or "keep", rules.missing or "zero")
     alone = {
@@ -244,7 +244,8 @@ class Rescored:
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return a note on ties that the result's depth cuts; "" if none, unread, or the ties beyond were searched."""
+        """Return a note on ties that the result's depth cuts; "" if none are cut, if the rankings were not
+        read, or if the ties beyond were searched."""
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 
@@ -265,7 +266,7 @@ class Rescored:
 def birco_of_files(
     judgments: Qrels, called: str, runs: Sequence[Path]
 ) -> tuple[list[BircoScore], list[str], list[str]]:
-    """Return (BIRCO's scores of run files, remarks on judgments, reasons for files left out).
+    """Return (BIRCO's scores of run files, remarks on judgments, reasons why files are left out).
 
     called: name of the collection.
 
@@ -281,9 +282,10 @@ def birco_of_files(
 def birco_of_cells(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
-    """Return (BIRCO's scores of results, remarks, also on results of incomplete pools, which are left out).
+    """Return (BIRCO's scores of results, remarks, also on results that are left out as they do not rank whole
+    pools).
 
-    collections: present places, as NAME=PATH or PATH.
+    collections: where collections are now, as NAME=PATH or PATH.
 
     Raises BadValue if no result is left, StoreError for changed rankings.
     """

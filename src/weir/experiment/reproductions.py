@@ -20,7 +20,8 @@ TITLE = "Published scores, run again"
 def reproduction_tables(
     root: Path, checks: Sequence[PublishedCheck], model: str | None = None, published_as: Sequence[str] = ()
 ) -> tuple[Table, ...]:
-    """Return a table of results that claim published scores, then one for each, with commands and records.
+    """Return a table of the results that claim published scores, then a table for each, with commands and
+    records.
 
     model, published_as: as for `reproduce`.
     """
@@ -136,12 +137,14 @@ def _members_of(cells: Mapping[str, ResultCell], group: str, system: str) -> lis
 
 
 def when(made: Mapping[str, object]) -> str:
-    """Return the recorded time to the minute, such as "2025-01-31 12:00", or words if none is recorded."""
+    """Return the recorded time to the minute, such as "2025-01-31 12:00"; words that say so if none is
+    recorded."""
     return str(made.get("when", "at a time that is not recorded"))[:16].replace("T", " ")
 
 
 def maker(made: Mapping[str, object]) -> str:
-    """Return a record's version of Weir, of Python and packages, and its machine, as one line; missing ones as None."""
+    """Return the version of Weir, of Python and packages, and the machine in a record, as one line; a missing
+    fact reads None."""
     packages = made.get("packages")
     versions = (
         [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, dict) else []

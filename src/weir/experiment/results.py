@@ -82,9 +82,8 @@ _SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 @dataclass(frozen=True)
 class GridOrder:
-    """A results folder's datasets and systems in the order requested, with current judgments, labels, and the
-    systems of each split.
-    """
+    """The datasets and systems of a results folder in the order in which they were run, with current judgments
+    and labels."""
 
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
@@ -108,7 +107,7 @@ class GridOrder:
         return self.judgments.get(split_mark(dataset, split, documents), self.judgments.get(dataset))
 
     def place(self, dataset: str, system: str) -> tuple[int, int]:
-        """Return the positions of a dataset and a system in the order; LAST for an absent one."""
+        """Return the positions of a dataset and of a system in the order; LAST for one that is not in it."""
         places = [
             names.index(name) if name in names else LAST
             for names, name in ((self.datasets, dataset), (self.systems, system))
@@ -141,7 +140,7 @@ def order_damage(root: Path) -> str:
 
 
 def split_mark(dataset: str, split: str, documents: object) -> str:
-    """Return a key of a split that tells collections of one name apart.
+    """Return a key for a split, different for collections of the same name.
 
     documents: the collection's fingerprint.
     """
@@ -158,8 +157,8 @@ def keep_order(
 ) -> None:
     """Append datasets and systems to the order file of a results folder, under a lock.
 
-    judgments: {split: fingerprint} of judgments that become current. See `split_mark`.
-    labels: {system: label}. Another system with the label loses it.
+    judgments: {split: fingerprint} of judgments that become current; see `split_mark`.
+    labels: {system: label}. Another system with the same label loses it.
     asked: (dataset:split, system) of each result that is to be made.
     """
     with locked(root / f".{ORDER}.lock"):
@@ -190,9 +189,8 @@ AGAIN = "written by Weir 0.1, whose records this version does not read; run the 
 
 
 def rankings_file(folder: Path) -> Path:
-    """Return the path of a result's run file, perhaps missing; raises FormatError for a pipe or a link out of the
-    folder.
-    """
+    """Return the path of a result's run file, which may be missing; raises FormatError for a pipe or a link out
+    of the folder."""
     path = run_file(folder)
     return named_file(folder, path.name, path, "its rankings, in its own folder")
 
@@ -326,7 +324,10 @@ class ResultCell:
         return [replace(row, system=self.label or self.system, title=self.title) for row in self.rows]
 
     def values(self) -> Scores:
-        """Return the scores of all measures by query, with notes; raises StoreError if a file changed."""
+        """Return the scores of all measures by query, with notes.
+
+        Raises StoreError if a file changed, or if sets of scores are of different queries.
+        """
         parts = []
         for path, record in self.scored:
             values = path.with_suffix(".jsonl")
@@ -378,7 +379,7 @@ def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
 
 
 def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[ResultCell]:
-    """Return the results of these systems, all for none.
+    """Return the results of these systems, or all results without any.
 
     systems: names, titles, paths of stored rankings, equivalent texts, grids in braces, or unique prefixes.
 
@@ -419,7 +420,7 @@ def chosen_cells(
     """Return the results of these datasets and systems, with unique dataset names (`dataset_names`).
 
     datasets: by default all; a group means its members, NAME:SPLIT one split.
-    systems: by default all; names, titles, or beginnings of them that fit one alone.
+    systems: by default all; see `of_systems`.
 
     Raises UnknownName for an absent dataset or system, BadValue for a text that fits several systems.
     """
@@ -448,8 +449,8 @@ def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
 def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
     """Return (unique dataset name, collection's name) of each result.
 
-    Added are the split, as in scifact:dev, if there are several; a hash, as in kb [1a2b3c], for collections of
-    one name; a differing rule for self-matches.
+    A collection's name is followed by the split, as in scifact:dev, if there are several; by a hash, as in kb
+    [1a2b3c], if other collections have the name; by the rule for self-matches if results differ in it.
     """
     texts: dict[str, dict[tuple[object, object], None]] = {}
     splits: dict[str, set[str]] = {}
@@ -486,7 +487,7 @@ def scored_measures(cells: Iterable[ResultCell]) -> tuple[str, ...]:
 
 
 def by_collection(cells: Sequence[ResultCell]) -> list[ResultCell]:
-    """Return the results with datasets named as recorded."""
+    """Return the results with datasets named by their recorded collection, which may not be unique."""
     return _labelled([_called(cell, cell.collection) for cell in cells])
 
 
@@ -546,9 +547,11 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = None) -> None:
-    """Raise BadValue if run files' recorded documents and queries both differ from each other's or the dataset's.
+    """Raise BadValue if run files are recorded to be of other documents and other queries than each other or
+    the dataset.
 
-    Warns (RankingWarning) if either differs, or only some files are without self-matches.
+    Warns (RankingWarning) if only documents or only queries differ, or if only some files are without
+    self-matches.
     """
     first: tuple[Path, object, object] | None = None
     kept: dict[bool, Path] = {}
@@ -606,11 +609,11 @@ def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
 
 
 def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]:
-    """Return a folder's finished results, in the order requested, then by time.
+    """Return a folder's finished results, in the order in which they were requested, then by time.
 
     unjudged: include collections without judgments.
 
-    Warns (LossWarning) of unreadable records. Raises FormatError without a result.
+    Warns (LossWarning) of unreadable records. Raises FormatError if there is no result.
     """
     root = path_of(root)
     groups, damaged = _by_folder(root)
@@ -649,8 +652,8 @@ def finished_and_lacking(
 
 
 def missing_results(root: Path, datasets: Sequence[str] = (), systems: Sequence[str] = ()) -> list[str]:
-    """Return one sentence with the count and names of the results that runs were asked for and the folder lacks; [] if
-    it lacks none.
+    """Return one sentence that counts and names the results that were requested of runs and are missing; [] if
+    none is.
 
     datasets: only these, by default all.
     systems: only these, by default all; names, labels, or beginnings of names.
@@ -775,9 +778,10 @@ def damaged_records(root: Path) -> list[str]:
 
 
 def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:
-    """Load a result's collection: `collection`, else the recorded or the catalogue's.
+    """Return a result's collection, loaded: `collection`, else from the recorded place or the catalogue.
 
-    None if neither has the recorded fingerprint; nothing is downloaded. Raises as `load` for `collection`.
+    None if neither of the two has the recorded fingerprint; nothing is downloaded. Raises the errors of `load`
+    for `collection`.
     """
     if collection is not None:
         if isinstance(collection, Dataset):
@@ -822,15 +826,15 @@ UNKNOWN_PLACE = "PATH"
 
 
 def started_in(cell: ResultCell) -> str:
-    """Return the folder in which the program that scored a result ran; "" if unknown, or if its collection has no
-    path."""
+    """Return the folder in which the program that scored a result was started, from which a relative path of
+    the collection begins; "" if unknown."""
     return str(cell.scored[-1][1].facts.get("started_in", ""))
 
 
 def name_given(cell: ResultCell, base: str | None = None) -> str:
-    """Return the collection's name for `weir run -d`, with a split other than `test`.
+    """Return the collection's name for `weir run -d`, followed by a split other than `test`.
 
-    base: folder from which a path begins, "" if unknown; None names the whole path on this machine.
+    base: folder from which a path is written, "" if unknown; None writes the whole path on this machine.
     """
     name = (recorded_place(cell) or cell.dataset) if base is None else place_to_name(cell)
     if base is not None and Path(name).is_absolute():
@@ -850,7 +854,7 @@ def _path_from(place: str, base: str) -> str:
 
 
 def without_command(cell: ResultCell) -> str:
-    """Return why no command here repeats a result, such as "mine (made in Python; ...)"; "" if one does."""
+    """Return why no command here repeats a result, such as "mine (made in Python; ...)"; "" if a command does."""
     if objects := given_objects(cell):
         return f"{cell.system} (made in Python; {'; '.join(map(str, objects))})"
     try:
@@ -916,7 +920,8 @@ def _objects(described: object) -> Iterator[Mapping[str, Any]]:
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """Load a result's collection from its recorded place; None if it cannot be loaded or is judged otherwise.
+    """Return a result's collection, loaded from its recorded place; None if it cannot be loaded or has other
+    judgments.
 
     fetch: download it if necessary.
     """
@@ -937,12 +942,13 @@ def with_collections(
     collections: Sequence[str | Path | Dataset] = (),
     fetch: bool = False,
 ) -> tuple[list[tuple[ResultCell, Dataset | None]], list[str]]:
-    """Return (pairs of a result and its collection or None, sentences on results left out).
+    """Return ((result, its collection or None) pairs, sentences on results left out).
 
-    by: groups of queries; collections are loaded if it names a column.
+    by: groups of queries; collections are loaded only if it names a column.
     collections: each NAME=PATH or PATH.
+    fetch: download collections if necessary.
 
-    Results without their collection here are left out, unless all are. Raises as `collection_places`.
+    Results whose collection is not here are left out, unless all are. Raises the errors of `collection_places`.
     """
     if not is_column(by):
         return [(cell, None) for cell in cells], []
@@ -961,7 +967,7 @@ def with_collections(
 
 
 def elsewhere(cell: ResultCell) -> str:
-    """Return a sentence on why a result's collection was not read, and how to provide it."""
+    """Return a sentence on why a result's collection was not read, and how to say where it is now."""
     return (
         f"the collection is not at {recorded_place(cell)}, or not as it was measured; "
         f"say where it lies now with `collection={ {cell.collection: 'PATH'} }`"
@@ -971,9 +977,8 @@ def elsewhere(cell: ResultCell) -> str:
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """Load a result's collection from `places`, {collection: name, path or Dataset}, else as `cell_collection`;
-    None if not found.
-    """
+    """Return a result's collection, loaded from `places`, {collection: name, path or Dataset}, else as by
+    `cell_collection`; None if it is not found."""
     place = places.get(cell.collection)
     if place is None:
         return cell_collection(cell, fetch)
@@ -983,7 +988,7 @@ def collection_of_cell(
 def collection_places(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset]
 ) -> dict[str, str | Path | Dataset]:
-    """Return {recorded name: present place} of collections.
+    """Return {recorded name: where it is now} for each of these collections.
 
     collections: each NAME=PATH, or PATH if unambiguous.
 
@@ -1001,7 +1006,8 @@ def collection_places(
 
 
 def named_place(collection: str | Path | Dataset) -> tuple[str, str | Path | Dataset]:
-    """Return (NAME, PATH) of a text NAME=PATH; ("", argument) for an existing path and any other value."""
+    """Return (NAME, PATH) of a text NAME=PATH; ("", `collection`) for an existing path, a Dataset and other
+    texts."""
     if isinstance(collection, Dataset) or Path(collection).exists():
         return "", collection
     name, equals, place = str(collection).partition("=")
@@ -1169,7 +1175,8 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (results, sentences on results left out); of results that differ only in k, the largest k stays."""
+    """Return (results, sentences on results left out): of results that differ only in k, the one with the
+    largest k is returned."""
     largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
@@ -1212,10 +1219,10 @@ def as_weir_writes_it(folder: Path) -> Iterator[None]:
 
 
 def index_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the summed seconds of a result's indexes, its documents and peak memory, and bytes of those kept; {}
-    without. Raises FormatError for damage.
+    """Return the cost of a result's indexes: summed seconds, documents, peak memory, and bytes of stored ones;
+    {} if it has none.
 
-    "in_memory" is the number of indexes that were made in memory, and not kept.
+    "in_memory" is the number of indexes that were made in memory and not stored. Raises FormatError for damage.
     """
     with as_weir_writes_it(cell.folder):
         records = [record for _, record in cell.stages if record.kind == "index"]
@@ -1235,9 +1242,10 @@ def _in_memory(cell: ResultCell) -> list[Mapping[str, Any]]:
 
 
 def search_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the summed cost of a result's rankings, and its record's facts; raises FormatError for damage.
+    """Return the summed cost of a result's rankings, with the facts of their record; raises FormatError for
+    damage.
 
-    For stored rankings, "seconds" and "peak_mb" are None, "single_query_ms" is empty.
+    For rankings read from a file, "seconds" and "peak_mb" are None, "single_query_ms" is empty.
     """
     with as_weir_writes_it(cell.folder):
         records = [record for _, record in cell.stages if record.kind == "run"]
@@ -1264,7 +1272,7 @@ def _measured(record: Record) -> bool:
 
 
 def whole_seconds(cell: ResultCell) -> float | None:
-    """Return the seconds that a result's indexes and rankings took; None if some are unknown."""
+    """Return the seconds that computing a result's indexes and rankings took; None if some are unknown."""
     records = [record for _, record in cell.stages]
     costs = [*(r.cost for r in records), *_in_memory(cell)]
     return sum(float(one["seconds"]) for one in costs) if all(map(_measured, records)) else None
@@ -1319,9 +1327,8 @@ def not_as_published(cell: ResultCell, called: str = "") -> str:
 
 
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
-    """Return a sentence for each collection and re-ranker that left candidates unscored, unless the user chose
-    its depth.
-    """
+    """Return a sentence for each collection and re-ranker that left candidates unscored, except at a depth that
+    the user chose."""
     sentences: dict[str, None] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -1392,9 +1399,8 @@ def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means over complete groups of datasets, by measure and system that has all members with the
-    same k; [] without a group.
-    """
+    """Return the means over complete groups of datasets, for each measure and each system that has all members
+    with the same k; [] without a complete group."""
     datasets = {cell.dataset for cell in cells}
     whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]
     if not whole:
@@ -1489,7 +1495,8 @@ def _cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
 
 
 def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return notes on systems with much longer rankings than others, and on each k that measures exceed."""
+    """Return notes on systems whose rankings are much longer than others', and on measures whose cutoff exceeds
+    a system's k."""
     of_dataset: dict[str, dict[str, int]] = {}
     whole: dict[str, set[str]] = {}
     names = set(measures)
@@ -1510,9 +1517,10 @@ def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list
 
 
 def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()) -> list[str]:
-    """Return sentences on results of one name with other algorithms, settings, k or collections.
+    """Return sentences on results that carry one name but come from different algorithms, settings, k or
+    collections.
 
-    measures: whose algorithms count, by default all.
+    measures: measures whose algorithms are compared, by default all.
     """
     sentences = other_algorithms(
         {
@@ -1565,7 +1573,8 @@ def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()
 
 
 def answered_texts(cell: ResultCell) -> tuple[object, object]:
-    """Return the recorded fingerprints of a result's (documents, queries)."""
+    """Return the recorded (fingerprint of documents, fingerprint of queries) of a result; None for one that is
+    not recorded."""
     return cell.ranked.declared.get("corpus"), cell.ranked.declared.get("queries")
 
 

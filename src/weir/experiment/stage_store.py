@@ -114,8 +114,10 @@ def silent() -> Iterator[None]:
 
 
 def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
-    """Time up to LATENCY_QUERIES single queries without caches, until LATENCY_SECONDS; return {"p50", "p95",
-    "p99", "mean": milliseconds, "queries": number}, {} for none.
+    """Return {"p50", "p95", "p99", "mean": milliseconds, "queries": number} of single queries searched without
+    stored results; {} without queries.
+
+    Times up to LATENCY_QUERIES queries, evenly spread, until LATENCY_SECONDS.
     """
     count = min(LATENCY_QUERIES, len(queries))
     milliseconds: list[float] = []
@@ -232,7 +234,7 @@ class StageCache:
     """Warnings that were issued, shared by the collections of a grid, so that each is printed once."""
 
     def named(self, name: str) -> StageCache:
-        """Return the cache, showing progress under this name."""
+        """Return the cache, with `name` in its progress messages."""
         watch = self.watch
 
         def watch_cell(stage: str, done: int, total: int) -> None:
@@ -277,7 +279,7 @@ class StageCache:
         return self.shared is not None and self.shared.has(_vectors_of(stage), self.store / VECTORS)
 
     def encode_share(self, part: Retriever, encode: ShareEncoder, share: tuple[int, int]) -> None:
-        """Encode a share of the documents for the index, unless all are encoded.
+        """Encode one share of the documents for the index of `part`; does nothing if all are encoded.
 
         share: (number from 0, number of shares).
         """
@@ -424,9 +426,10 @@ class StageCache:
                 return
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
-        """Return the folder of an undamaged stage below `root`; None if missing, damaged or a record without files.
+        """Return the folder of an undamaged stage below `root`; None if it is missing or damaged, or if only
+        its record is here.
 
-        Damage deletes the record, and is noted.
+        Damage deletes the record, with a note.
         """
         stored = stage.found(root)
         if stored is None:
@@ -518,7 +521,8 @@ class StageCache:
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
         """Search all queries; return (run, facts for the record, time and memory).
 
-        A system without a version is searched once, at the grid's largest depth.
+        A system without a version is searched once, at the largest depth that the grid needs; its rankings are
+        then cut at k.
         """
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as making:
@@ -629,7 +633,8 @@ def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
 
 
 def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict[str, int]:
-    """Return {folder name: largest depth} of systems without a version, which a grid searches once."""
+    """Return {folder name: largest depth that a grid needs} of systems without a version, which are searched
+    only once."""
     depths = dict[str, int]()
 
     def ask(system: Retriever, depth: int) -> None:
@@ -662,7 +667,7 @@ def _metadata(part: Retriever, corpus: Corpus) -> dict[str, object]:
 
 
 def inputs_below(used: Iterable[tuple[str, str]], root: Path) -> tuple[tuple[str, str], ...]:
-    """Return (kind, folder relative to `root`) of used stages."""
+    """Return ((kind, folder relative to `root`), ...) of (kind, folder) pairs."""
     return tuple((kind, Path(os.path.relpath(folder, root)).as_posix()) for kind, folder in used)
 
 

@@ -86,12 +86,12 @@ class Making:
 
 @dataclass(frozen=True, eq=False)
 class Stopwatch:
-    """A stack of the stages being computed, each within the one before, to measure their costs."""
+    """A stack of the stages being computed, each by the stage below it, to measure their costs."""
 
     at_work: list[Making] = field(default_factory=list)
 
     def used(self, kind: str, folder: str) -> None:
-        """Record that the stage being computed, if any, uses this stage."""
+        """Record that the stage being computed, if there is one, uses the stage in `folder`."""
         if self.at_work:
             self.at_work[-1].inputs[kind, folder] = None
 
@@ -129,7 +129,8 @@ class Stopwatch:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Leave out the block's time, as for reading earlier results, from the stage being computed."""
+        """Do not count the block's time, such as for reading earlier results, for the stage being computed;
+        stages used in it are recorded."""
         with self.making() as one:
             yield
         for kind, folder in one.inputs:
@@ -195,7 +196,7 @@ CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx
 
 
 def current_environment(stage: Stage, objects: Mapping[str, object]) -> dict[str, object]:
-    """Return the time, machine and packages that computed a stage.
+    """Return the time, machine and package versions of the computation of a stage.
 
     objects: a user's objects in its system, by name.
     """
@@ -341,9 +342,9 @@ class Stage:
         return "-".join(parts)
 
     def found(self, root: Path) -> tuple[Path, Record] | None:
-        """Return (folder, record) of the stage below `root`, by key; None if there is no intact record of it.
+        """Return (folder, record) of the stage below `root`, by key; None without an intact record.
 
-        An engine that is not installed matches any.
+        Of an engine that is not installed, results of any engine are found.
         """
         exact = root / self.folder_name
         engines_known = None not in self.engines
@@ -355,7 +356,7 @@ class Stage:
         return None
 
     def is_of(self, record: Record) -> bool:
-        """Return True if a record is of this stage; an engine that is not installed matches any."""
+        """Return True if a record is of this stage; the record of any engine if the stage's is not installed."""
         same = record.kind == self.kind and record.stage.decisive == self.decisive
         return same and (None in self.engines or record.engines == self.engines)
 
@@ -414,7 +415,8 @@ class Record:
 
 
 def setting_changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
-    """Return (dotted name, text before, text now) of each setting that decides results and differs; "" if absent."""
+    """Return (dotted name, text before, text now) of each setting that decides results and differs; "" for an
+    absent one."""
     one, other = (dict(flattened("", stage.decisive)) for stage in (before, now))
     names = [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
     return [(name, one.get(name, ""), other.get(name, "")) for name in names]

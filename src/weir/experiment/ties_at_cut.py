@@ -26,8 +26,8 @@ GROWTH, MOST = 8, 1 << 20
 
 
 def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
-    """Return a note on documents of equal score cut off at a result's k; None without any, and for a measure with
-    a smaller cutoff.
+    """Return a note on documents of equal score cut off at a result's k; None if none are, or if the measure's
+    cutoff is below k.
 
     searched: the documents beyond k were searched.
     """
@@ -46,10 +46,10 @@ def _at_risk(run: Run, k: int) -> np.ndarray:
 
 
 def with_ties_beyond(cell: ResultCell, dataset: Dataset, run: Run) -> Run | None:
-    """Return a result's run with all documents that tie with the k-th, searched in its index.
+    """Return a result's run extended by all documents that tie with the k-th, searched in its stored index.
 
-    None if the search is not an exact one of one stored index or fails, if self-matches are dropped, or for over
-    MOST ties.
+    None if the system is not an exact search of one stored index, if the search fails, if self-matches are
+    dropped, or for over MOST ties.
     """
     k = cell.depth
     with suppress(WeirError, OSError):

@@ -124,7 +124,8 @@ def verified(
     fetch: bool = False,
     places: Mapping[str, str | Path] | None = None,
 ) -> list[Verdict]:
-    """Verify a results folder's checksums, means, scores, names and data; return a verdict for each stage.
+    """Return a verdict for each stage of a results folder: whether checksums, means, scores, names and data
+    agree with its record.
 
     fetch: allow downloads; otherwise nothing is written.
     places: {dataset: path}, by default the recorded place, else the catalogue.

@@ -76,7 +76,7 @@ class SettingDifference:
     first: str
     second: str
     weight: float
-    """How likely it affects the scores; 100 is the most."""
+    """How likely it is to affect the scores, 0 to 100."""
     why: str
     """The reason for `weight`."""
 
@@ -84,11 +84,12 @@ class SettingDifference:
 def differences(
     first: Iterable[tuple[str, str]], second: Iterable[tuple[str, str]]
 ) -> tuple[SettingDifference, ...]:
-    """Return the settings that differ, likeliest cause first, without consequences of others.
+    """Return the settings that differ, likeliest cause first; settings that differ only as a consequence of
+    others are left out.
 
-    first, second: (dotted name, text).
+    first, second: (dotted name, text) of each setting.
 
-    Settings absent on one side count only between systems of one kind, of result or system.
+    A setting absent on one side counts only if both are of one kind of system, or of results.
     """
     one, other = _with_kind(dict(first)), _with_kind(dict(second))
     same_kind = "system" in one and one["system"] == other.get("system")
@@ -182,9 +183,9 @@ class Alternative:
 def rescored(run: Run, qrels: Qrels, scoring: Scoring, k: int | None = None) -> Float64:
     """Return each judged query's value by a scoring rule, float64[queries]; NaN if it does not count.
 
-    k: depth of rankings if `run` also has deeper ties, else None.
+    k: depth of rankings if `run` also has ties beyond, else None.
 
-    All NaN if the measure has no mean or extreme over orders of ties.
+    All are NaN if the measure has no mean or extreme over orders of ties.
     """
     judgments = replace(qrels, grade=np.where(qrels.grade > 0, 1, qrels.grade)) if scoring.binary else qrels
     ordered = _ordered(run, scoring.ties)
@@ -223,10 +224,10 @@ def defined_mean(values: Float64, measure: Measure) -> float:
 def other_rules(
     measure: Measure, dropped: bool = False, depths: tuple[int, ...] = CUTOFFS
 ) -> Iterator[Alternative]:
-    """Yield other tools' scoring rules that differ from Weir's in one respect.
+    """Yield other tools' scoring rules that differ from Weir's in one respect each.
 
     dropped: self-matches are removed already.
-    depths: where to cut rankings.
+    depths: depths at which to cut rankings.
     """
     usual = Scoring(measure)
     yield Alternative("tie rule", "ascending ids, as Lucene", replace(usual, ties="ascending"))
@@ -248,9 +249,8 @@ def other_rules(
 
 
 def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
-    """Yield rules with measures that other tools call alike: other cutoffs, capped recall, relevance levels,
-    gains.
-    """
+    """Yield rules with measures that other tools give the same name: other cutoffs, capped recall, relevance
+    levels, gains."""
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)
     settings = definition.defaults() | dict(measure.settings)
@@ -280,9 +280,9 @@ def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
 
 
 def without_copies(run: Run, corpus: Corpus) -> Run:
-    """Return the run without documents of the same title and text as a better ranked one.
+    """Return the run without documents of the same title and text as a better ranked document of the query.
 
-    Raises BadValue without document identifiers.
+    Raises BadValue if document identifiers were not read.
     """
     run.refuse_nameless()
     at = corpus.ids.codes(run.docs.strings)
@@ -352,9 +352,7 @@ class ComparedResult:
 
 @dataclass(frozen=True)
 class Effect:
-    """A change of scoring: both means after it, and the share of their gap that it explains or whether it
-    closes the gap.
-    """
+    """A change of scoring: both means after it, and how much of their gap it explains."""
 
     kind: str
     change: str
@@ -426,10 +424,10 @@ class Why:
 def explained(
     first: ComparedResult, second: ComparedResult, measure: Measure, notes: Sequence[str] = ()
 ) -> Why:
-    """Return why two means differ, scoring both again if rankings and judgments are here.
+    """Return why two means differ, after scoring both again if rankings and judgments are on this machine.
 
-    Each change is made alone, on both sides. Measures change only for a published score; nothing is tried for
-    scores of different queries or judgments.
+    Each change of scoring is made alone, on both sides. Other measures are tried only for a published score,
+    and nothing for scores of different queries or judgments.
     """
     other = apart(first.origin, second.origin, paired=False)
     notes = [
@@ -547,7 +545,8 @@ def _scored(side: ComparedResult, scoring: Scoring) -> float:
 
 
 def same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
-    """Return (queries with the same first ten documents, queries that both runs answer); (0, 0) without a run."""
+    """Return (number of queries with the same first ten documents in order, number of queries that both runs
+    answer); (0, 0) without one of the runs."""
     if first is None or second is None:
         return 0, 0
     one, other = first.top(SHOWN_QUERIES), second.top(SHOWN_QUERIES)
@@ -589,8 +588,9 @@ def explain_cells(
     """Return why two results' means differ, by their folders.
 
     measure: by default the first that both have.
+    judgments: by default the recorded ones.
 
-    Raises FormatError for an unfinished result, BadValue without a common measure.
+    Raises FormatError for an unfinished result, BadValue if no measure is named and none is in both.
     """
     cells = open_cell(first), open_cell(second)
     name = measure or next(iter(shared_measures(*cells)), None)
@@ -757,9 +757,9 @@ NAME_CHARACTERS = 20
 def settings_table(
     settings: Sequence[SettingDifference], names: tuple[str, str] = ("first", "second")
 ) -> Table:
-    """Return a table of settings that differ.
+    """Return a table of settings that differ; a sentence if none does.
 
-    names: heads of the columns of both results.
+    names: heads of the two columns of values.
     """
     lines = [["setting that differs", *names, "likely effect"]]
     for d in settings:

@@ -57,7 +57,7 @@ def storing(path: Path) -> Iterator[None]:
 
 
 def too_long(error: OSError, system: str) -> int:
-    """Return the length of a path that Windows refused as too long, else 0."""
+    """Return the length of a path that Windows refused as too long, 0 for other errors and systems."""
     letters = len(str(Path(error.filename).absolute())) if isinstance(error.filename, str) else 0
     return letters if system == "nt" and error.errno == errno.ENOENT and letters > _WINDOWS_FOLDER else 0
 
@@ -78,10 +78,11 @@ def _reason(error: OSError, system: str) -> str:
 
 @contextmanager
 def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
-    """Yield a temporary path; the file written there is renamed to `path` when the block succeeds.
+    """Yield a temporary path; the file written there is renamed to `path` when the block succeeds, and removed
+    if it fails.
 
-    `-` is standard output. Symbolic links are followed, permissions kept, parent folders made. Raises
-    StoreError, also if `path` is a folder.
+    `-` is standard output; pipes and devices are written through. Symbolic links are followed, permissions
+    kept, parent folders made. Raises StoreError, also if `path` is a folder.
     """
     if is_stream(path):
         with _written_through(path) as temporary:
@@ -128,8 +129,9 @@ def _permissions(path: Path) -> int | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for standard output, a pipe, a device or a socket, which cannot be replaced; False for a
-    missing path.
+    """Return True for `-`, standard output's file, and a pipe, device or socket: written through, not replaced.
+
+    Links are followed. False for a missing path.
     """
     if path == STANDARD_OUTPUT:
         return True
@@ -181,7 +183,7 @@ def _stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_dir(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder, which replaces `path` when the block succeeds.
+    """Yield a temporary folder, which replaces `path` when the block succeeds, and is removed if it fails.
 
     Symbolic links are followed. Raises StoreError, also if a file is at `path`.
     """
@@ -241,9 +243,10 @@ def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
 
 
 def own_file(path: Path) -> Path:
-    """Delete a link, pipe or device at `path`, to make room for a regular file, and return `path`."""
-    with storing(path):
-        if path.is_symlink() or is_stream(path):
+    """Return `path`, after deleting a link, pipe, socket or device there, so that writing makes a new file."""
+    with storing(path), suppress(FileNotFoundError):
+        mode = path.lstat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             path.unlink()
     return path
 
@@ -268,9 +271,9 @@ def write_json(path: Path, value: object, durable: bool = True) -> None:
 
 
 def writable(folder: Path) -> bool:
-    """Return True if files can be created in a folder or its nearest existing ancestor.
+    """Return True if files can be created in a folder, or in its nearest existing ancestor; creates none.
 
-    Except on Windows, a folder without write permission bits is read-only, even for root.
+    Except on Windows, a folder without write permission bits counts as read-only, even for root.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -284,7 +287,7 @@ def sweep(path: Path) -> None:
 
 
 def sweep_inside(folder: Path) -> None:
-    """Remove all abandoned temporary files directly in a folder, as `sweep`."""
+    """Remove the temporary files of all names directly in a folder, by the rules of `sweep`."""
     _sweep(folder, ".")
 
 

@@ -34,19 +34,20 @@ class FieldNames:
     roles: Mapping[str, Tiers]
     """{role: tiers of names, the best first}."""
     labels: Mapping[bool, frozenset[str]]
-    """{whether a column with the name holds labels: names}."""
+    """{True if a column of this name holds labels: names}."""
     words: Mapping[str, frozenset[str]]
     """{part of a document to search for words: names}."""
     parts: Mapping[Part, frozenset[str]]
     """{what a table may hold several of: names of columns that tell their rows apart}."""
     clicks: Mapping[str, frozenset[str]]
+    """{role of a column in a log of clicks: names}."""
     events: frozenset[str]
     """Words by which a log names what a user did with a result."""
     containers: frozenset[str]
     inner: frozenset[str]
     unanswerable: Mapping[str, frozenset[str]]
     totals: frozenset[str]
-    """Names of a last row that sums up the others."""
+    """Names of a last row that sums up the rows above."""
     failed: frozenset[str]
     """Names of fields that say why a search failed."""
 
@@ -100,7 +101,7 @@ def _called(columns: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def of_role(columns: Iterable[str], role: str) -> list[str]:
-    """Return the columns with the most usual name for a role such as "query"; [] without any.
+    """Return the columns with the most usual name for a role such as "query" that occurs; [] without any.
 
     PyTerrier's `docid` is ignored beside `docno`.
     """
@@ -112,9 +113,8 @@ def of_role(columns: Iterable[str], role: str) -> list[str]:
 
 
 def identifier_names(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns whose names can only mean identifiers; of each role only the most usual, such as
-    `doc_id` before `sku`.
-    """
+    """Return the columns whose names can only mean identifiers; of each role only those with the most usual
+    name, such as `doc_id` before `sku`."""
     listed = list(columns)
     called = dict(_called(listed))
     return [one for role in roles for one in of_role(listed, role) if called[one] in field_names().ids(role)]
@@ -150,14 +150,12 @@ SHEET_HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Layout of a table: separator, header lines, and positions from 0 of query, document, score or grade,
-    and rank.
-    """
+    """Layout of a table: separator, header lines and positions of columns, from 0."""
 
     separator: str
     names: tuple[str, ...]
     query: int
-    """Position of the query column, as `doc` and `number` (score or grade)."""
+    """Position of the query column; `doc` and `number` are positions of document and score or grade."""
     doc: int
     number: int
     rank: int | None = None
@@ -167,9 +165,11 @@ class ColumnLayout:
 
 
 def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tuple[int, int, int]:
-    """Return the positions, from 0, of the columns of query, document and score or (of judgments) grade.
+    """Return the positions, from 0, of the columns of query, document and score (of a run) or grade (of
+    judgments).
 
-    Raises FormatError, or BadValue without a `path`, for a missing or ambiguous column, and judgments with ranks.
+    Raises FormatError, or BadValue without a `path`, for a missing or ambiguous column, and judgments with
+    ranks.
     """
     query, doc, value = (
         _chosen(columns, what, path) for what in ("query", "document", "score" if kind == "run" else "grade")
@@ -233,7 +233,8 @@ def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None
 
 
 def is_label(column: str) -> bool | None:
-    """Return True if a column of this name holds relevance labels, False if not, None if unknown."""
+    """Return True if a column of this name holds relevance labels, False if it does not, None for an unknown
+    name."""
     name = fold(column)
     if name in field_names().labels[True] | field_names().every("grade", "score"):
         return True
@@ -250,7 +251,7 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
 
 
 def is_named(columns: Sequence[str]) -> bool:
-    """Return True if a cell can only be a column's name, so that the line is a header."""
+    """Return True if a cell can only be the name of a column, so that the line is a header."""
     return any(
         name in field_names().ids(role)
         for role in ("query_id", "query", "doc", "grade", "score")
@@ -274,16 +275,15 @@ def rank_column(columns: Sequence[str], kind: Kind) -> int | None:
 
 
 def part_columns(columns: Sequence[str], kind: Kind) -> list[tuple[int, Part]]:
-    """Return (position, "system" or "collection") of each column that names a row's collection or, in a run, its
-    system.
-    """
+    """Return (position, "system" or "collection") of each column that names its row's collection or, in a run,
+    system."""
     parts = field_names().parts
     of_kind: tuple[Part, ...] = ("system", "collection") if kind == "run" else ("collection",)
     return [(at, part) for part in of_kind for at, name in enumerate(columns) if fold(name) in parts[part]]
 
 
 def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
-    """Return the position of the column with origins of judgments; None if missing, and for a run."""
+    """Return the position of the column with the origins of judgments; None if missing, and for a run."""
     folded = [fold(column) for column in columns]
     return folded.index(ORIGIN) if kind == "qrels" and ORIGIN in folded else None
 
@@ -293,10 +293,10 @@ _OF_TREC = {"q0", "iter", "iteration", "tag"}
 
 
 def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
-    """Warn (LossWarning) of columns that reading a run or judgments ignores, except TREC's, such as `tag`.
+    """Warn (LossWarning) of columns of a run or judgments that are not read, except TREC's, such as `tag`.
 
-    Also warns (RankingWarning) of remarks in parentheses in names of columns that are read. Raises as
-    `three_columns`.
+    Also warns (RankingWarning) if the name of a column that is read has a remark in parentheses. Raises the
+    errors of `three_columns`.
     """
     found = rank_column(columns, kind), origin_column(columns, kind)
     systems = (at for at, part in part_columns(columns, kind) if part == "system")

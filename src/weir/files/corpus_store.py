@@ -62,7 +62,7 @@ def _column_files(name: str) -> tuple[str, str]:
 
 
 class ColumnHash:
-    """An incremental SHA-256 of a text column's bytes and offsets, equal for any batches."""
+    """An incremental SHA-256 of a text column's bytes and offsets; it does not depend on how texts are batched."""
 
     def __init__(self) -> None:
         self.rows = self.bytes = 0
@@ -70,14 +70,14 @@ class ColumnHash:
 
     @staticmethod
     def of(column: StringColumn) -> bytes:
-        """Return the 64-byte hash of a whole column."""
+        """Return the 64-byte hash of a whole column: 32 bytes of its data, 32 of its offsets."""
         whole = ColumnHash()
         for start in range(0, len(column), BATCH_STRINGS):
             whole.append(column.slice(start, start + BATCH_STRINGS))
         return whole.digest()
 
     def append(self, texts: Strings) -> tuple[bytes, bytes]:
-        """Add texts; return the bytes that they add to the column's data and offsets files."""
+        """Add texts; return (bytes for the column's data file, bytes for its offsets file)."""
         first = int(texts.ptr[0])
         offsets = (texts.ptr[1:] + (self.bytes - first)).astype("<i8", copy=False).tobytes()
         data = texts.data[first : int(texts.ptr[-1])].tobytes()
@@ -151,7 +151,7 @@ class CheckedFile:
             raise StoreError(f"{self.path}: damaged again, {damage}; is the disk failing?")
 
     def need_all(self, starts: Int64, stops: Int64) -> None:
-        """Verify the blocks with these ranges of bytes, as `need`."""
+        """Verify, by `need`, the blocks that hold the bytes starts[i]..stops[i]-1; empty ranges need none."""
         some = stops > starts
         first, last = starts[some] // BLOCK_BYTES, (stops[some] - 1) // BLOCK_BYTES
         for start, stop in {*zip(first.tolist(), last.tolist(), strict=True)}:
@@ -421,7 +421,7 @@ class CorpusStore:
     """An opened store of a collection's documents: columns in memory-mapped files."""
 
     path: Path
-    """Path of the store; of the documents' file if they are in memory."""
+    """Path of the store; for documents in memory, of their file."""
     corpus: Corpus
     metadata: StringColumn | None
     """JSON objects, "" for none; None if no document has any."""
@@ -434,7 +434,7 @@ class CorpusStore:
 def open_store(part: CollectionPart, beside: bool = True, read_only: bool = False) -> CorpusStore:
     """Return the store of a file of documents, built first if missing or outdated.
 
-    beside: put the store next to the file if possible.
+    beside: put the store next to the file if possible, else into Weir's home.
     read_only: write nothing; without a store, load the documents into memory.
 
     Warns (StoreWarning) if a damaged or older store is rebuilt. Raises FormatError for a file that is no
@@ -450,9 +450,8 @@ def open_store(part: CollectionPart, beside: bool = True, read_only: bool = Fals
 
 
 def source_fingerprint(part: CollectionPart) -> str:
-    """Return the fingerprint of the documents in a file, computed from the file, not its store; raises
-    FormatError for a file that is no collection.
-    """
+    """Return the fingerprint of the documents in a file, computed without its store; raises FormatError for a
+    file that is no collection."""
     hashes = {name: ColumnHash() for name in _DOCUMENT_COLUMNS}
     for batch in read_documents(part):
         for name, column in zip(_DOCUMENT_COLUMNS, (batch.ids, batch.titles, batch.texts), strict=True):

@@ -69,8 +69,8 @@ class _Given:
 def join_dicts(qrels: object, run: object) -> Judged | None:
     """Return the join of {query: {document: grade}} with {query: {document: score}}; None for unusual input.
 
-    Equals `Judged.of(Run.of(run), Qrels.of(qrels))`. Lists, sets and small frames are joined too. Unusual are
-    other types of numbers, mixed identifiers, repeated documents, and input that needs a warning or error.
+    Equals `Judged.of(Run.of(run), Qrels.of(qrels))`. Takes lists, sets and small frames too. Unusual are other
+    types of numbers, mixed identifiers, repeated documents, and input that needs a warning or error.
     """
     try:
         judgments = qrels if type(qrels) in _DICTS else small_frame(qrels, "qrels")

@@ -64,7 +64,7 @@ _LEVELS = 32  # folders that a member may lie in, one in another
 
 
 def extract(archive: Path, to: Path) -> None:
-    """Unpack a zip atomically into the folder `to`, without a single top folder.
+    """Unpack a zip atomically into the folder `to`; a single top folder of the zip is left out of paths.
 
     Raises FormatError for a damaged zip, unsafe or repeated members, over 10,000 members or 200 times its size;
     StoreError for a full disk.
@@ -223,7 +223,7 @@ def download(
 ) -> None:
     """Fetch a file from the first address that provides it; an existing file with the right checksum is kept.
 
-    checksum: in a form of `checksum_of`; a file with another is removed. None keeps any file.
+    checksum: in a form of `checksum_of`; a file with another is fetched again. None keeps any file.
     size: expected bytes; None for at most `Patience.most`. An address that sends more fails.
 
     An interrupted download resumes from `<to>.part`. Raises DownloadError with a reason for each address,
@@ -251,7 +251,7 @@ def download(
 
 
 def known_size(described: object) -> int | None:
-    """Return `described`, a length in bytes from JSON metadata; None unless an int in 1..2**53-1."""
+    """Return `described`, a length in bytes from JSON metadata, if it is an int in 1..2**53-1; else None."""
     return described if type(described) is int and 0 < described < 1 << 53 else None
 
 
@@ -436,7 +436,8 @@ class HubRevision:
 
 
 def hub_revision(repository: str, revision: str = "main") -> HubRevision:
-    """Ask the Hugging Face hub for the commit and files of a data set, such as "mteb/nfcorpus".
+    """Return the commit and files of a data set of the Hugging Face hub, such as "mteb/nfcorpus", as the hub
+    now has them.
 
     revision: a branch, tag or commit.
 
@@ -474,7 +475,8 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
 
 
 def hub_address(repository: str, commit: str, path: str) -> Address:
-    """Return the download address of a file of a Hugging Face data set, with the token HF_TOKEN."""
+    """Return the download address of a file of a Hugging Face data set, with the token in HF_TOKEN if it is
+    set."""
     return _authorised(f"{hub_endpoint()}/datasets/{quote(repository)}/resolve/{commit}/{quote(path)}")
 
 

@@ -142,19 +142,19 @@ NUGGETS = ("nuggets", "nugget_bank")
 
 
 def named_format(path: Path) -> Format | None:
-    """Return the format that a file's suffix names; None if unknown."""
+    """Return the format that a file's suffix names, without .gz or .zst; None if unknown."""
     return BY_SUFFIX.get(PurePath(unpacked_name(path).lower()).suffix)
 
 
 def head_of(path: Path) -> bytes:
-    """Return the first 64 KiB of a file, decompressed; b"" for a named pipe, which can be read once."""
+    """Return the first 64 KiB of a file, decompressed; b"" for a named pipe, which can be read only once."""
     return b"" if is_pipe(path) and not is_stream(path) else read_bytes(path, _HEAD_BYTES)
 
 
 def format_of(path: Path, kind: Kind, head: bytes | None = None) -> Format:
-    """Return the format of a file, by its suffix, else its first bytes; other text is TREC's.
+    """Return the format of a file, by its suffix, else its first bytes; other text is taken as TREC's.
 
-    head: its first bytes, if known.
+    head: first bytes of the file, if known.
 
     Raises FormatError for an unreadable file, and formats that are not read.
     """
@@ -230,7 +230,7 @@ def _is_number(cell: str) -> bool:
 
 @dataclass(frozen=True)
 class TableHead:
-    """The header line of a text table, split into cells."""
+    """The header line of a text table, split into cells; of a table without a header its first row."""
 
     cells: list[str]
     """Cells of the first line, mostly column names."""
@@ -296,7 +296,7 @@ def cells_of(line: str, separator: str) -> list[str]:
 def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
     """Return True for a .tsv or .csv file with the columns of a judging sheet.
 
-    head: its first bytes, if known.
+    head: first bytes of the file, if known.
     """
     if path.suffix not in (".tsv", ".csv") or not path.is_file():
         return False
@@ -304,7 +304,7 @@ def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
 
 
 def names_of_columns(path: Path, form: Format) -> list[str]:
-    """Return the column names of a file; [] for a format without named columns."""
+    """Return the column names of a file; [] for a format without named columns, and for an empty file."""
     if form.name == "jsonl":
         return list(first_json_row(path))
     if form.name in ("parquet", "arrow"):
@@ -376,7 +376,7 @@ _COUNTED_DOCUMENTS = 3
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
-    """Return the rows of a run or judgments in a file, to be read in blocks, which raises FormatError for
+    """Return the rows of a run or judgments in a file, to be read in blocks; reading raises FormatError for
     malformed rows.
 
     Raises FormatError if a query has rows of several systems or collections.
@@ -611,7 +611,7 @@ def columns_of(line: str) -> list[str]:
 
 
 def trec_fault(cells: Sequence[str]) -> str:
-    """Return the reason why these columns are no row of a TREC run; "" if they are."""
+    """Return the reason why these columns are no row of a TREC run; "" if they are one."""
     # A row is `query Q0 document rank score tag`. With Q0 the tag may be missing, or followed by any text
     # without another
     # Q0 if it does not begin like a number; elsewhere only by a remark from `#`. The score must be a
@@ -713,7 +713,8 @@ def _not_a_judgment(buffer: LineBuffer, bad: int, pairs: bool) -> FormatError:
 
 
 def counting_up(rows: ParsedRows) -> tuple[Int64, int]:
-    """Return (position of each row in its segment, from 0; number of rows in the longest segment)."""
+    """Return (position of each row in its segment, int64[rows], from 0; number of rows in the longest segment,
+    0 without rows)."""
     count = np.diff(rows.first, append=len(rows.score))
     return np.arange(len(rows.score)) - np.repeat(rows.first, count), int(count.max(initial=0))
 
@@ -879,8 +880,9 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
 def number_records(
     path: Path, separator: str, columns: Collection[int], remedy: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) of each row below a table's header, [] for a blank row; columns of numbers as in
-    `decimal_points`, with its errors.
+    """Yield (line number, cells) of each row below a table's header; [] as cells of a blank row.
+
+    columns, remedy: as in `decimal_points`, whose conversion and errors apply.
     """
     return decimal_points(path, _table_records(path, separator), columns, separator, remedy)
 
@@ -892,14 +894,14 @@ def decimal_points(
     separator: str,
     remedy: str = "",
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) of each record, with points for decimal commas in number columns.
+    """Yield (line number, cells) of each record, with decimal commas in number columns replaced by points.
 
     columns: positions of the number columns.
     separator: between cells. With semicolons, points too may group thousands.
     remedy: end of error messages.
 
-    Raises FormatError for a column with commas and points and, after the last record, for numbers such as 1,234
-    that may be grouped.
+    Raises FormatError for a column with decimal commas and points and, after the last record, for numbers such
+    as 1,234 that may be grouped.
     """
     marks: dict[int, str] = {}
     whole, grouped, fractions = set[int](), dict[int, tuple[int, str]](), set[int]()

@@ -63,13 +63,12 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
     """Return a run from a Run, {query: ranking}, a data frame (pandas, polars, Arrow), columns by name, or a
     path.
 
-    A ranking has any form of `Run.of`; ranx's Run and named tuples such as ScoredDoc are accepted too. A frame
-    needs columns of query, document and score under usual names.
-
+    name: by default the Run's own or the file's, else "run".
     ties: rule for comparing scores; by default the Run's own, else "trec".
 
-    Raises BadValue for other values and missing or ambiguous columns, BadRanking for an invalid ranking,
-    FormatError for a missing or invalid file.
+    A ranking has any form of `Run.of`; ranx's Run and named tuples such as ScoredDoc are accepted too. A frame
+    needs columns of query, document and score under usual names. Raises BadValue for other values and missing
+    or ambiguous columns, BadRanking for an invalid ranking, FormatError for a missing or invalid file.
     """
     if isinstance(value, (str, os.PathLike)):
         value = read_run(os.fspath(value), ties or "trec")
@@ -155,7 +154,9 @@ def qrels_from(value: object) -> Qrels:
 
 def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
     """Return a run, in any form of `run_from`, joined with judgments; files and large frames are joined while
-    read. Raises as `run_from`.
+    they are read.
+
+    Raises the errors of `run_from`.
     """
     if isinstance(value, (str, os.PathLike)):
         return join_run_file(os.fspath(value), qrels, ties)
@@ -169,8 +170,8 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
 
 
 def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:
-    """Return {query: {document: number}} of a frame with under 20,000 rows; None for other values, ranks, origins
-    and repeated documents.
+    """Return {query: {document: number}} of a frame with under 20,000 rows; None for other values, and frames
+    with ranks, origins or repeated documents.
 
     Raises BadValue for missing or ambiguous columns.
     """
@@ -331,8 +332,8 @@ Nested: TypeAlias = Mapping[Any, Mapping[Any, Any]]
 
 
 def refuse_mismatched(qrels: object, run: object) -> None:
-    """Raise BadValue if types of numbers tell that judgments and run are exchanged, or have identifiers of other
-    types.
+    """Raise BadValue if judgments and run are certainly exchanged, by their types of numbers, or have
+    identifiers of different types.
 
     Warns (RankingWarning) if they are probably exchanged. Raises BadRanking for an invalid ranking.
     """

@@ -55,7 +55,7 @@ def content_hash(path: Path) -> str:
 
 @lru_cache(maxsize=256)
 def content_hash_of(path: Path, state: object) -> str:
-    """Return the SHA-256 of a file in hexadecimal, read again only for a new `state`, such as its times."""
+    """Return the SHA-256 of a file in hexadecimal; cached by path and `state`, such as the file's times."""
     return content_hash(path)
 
 

@@ -139,9 +139,9 @@ def read_intents(path: str | os.PathLike[str]) -> IntentQrels:
     """Return judgments of intents from TREC's columns `query intent document grade`, or a nugget bank (JSON
     lines).
 
-    Empty lines, comments (#) and repetitions are skipped. A nugget bank has queries with nuggets, or documents
-    with assigned nuggets (support 1, partial_support 0.5, not_support 0). Raises FormatError for a missing file,
-    other lines, a grade that is no number within ±16384, and contradicting grades.
+    Empty lines, comments (#) and repeated judgments are skipped. A nugget bank has queries with nuggets, or
+    documents with assigned nuggets (support 1, partial_support 0.5, not_support 0). Raises FormatError for a
+    missing file, other lines, a grade that is no number within ±16384, and contradicting grades.
     """
     path = path_of(path)
     if holds_nuggets(path):

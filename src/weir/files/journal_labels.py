@@ -20,7 +20,7 @@ HUMAN, ACCEPTED = "human", "human (suggested)"
 def is_journal(path: Path, head: bytes | None = None) -> bool:
     """Return True if a file is a journal of people's labels, by its first bytes.
 
-    head: these bytes, if known.
+    head: first bytes of the file, if known.
     """
     if head is None:
         head = first_bytes(path, 128) if path.is_file() else b""
@@ -44,7 +44,11 @@ def read_journal(path: Path) -> Qrels:
 
 
 def settled_judgments(path: Path) -> tuple[Qrels, int]:
-    """Return (judgments as `read_journal`, number of undecided pairs), without warning; raises FormatError as it."""
+    """Return (judgments of `read_journal`, number of pairs on which judges differ undecided), without a
+    warning.
+
+    Raises the errors of `read_journal`.
+    """
     rows = _rows(path, "SELECT query, document, grade, accepted, decided, votes < judges FROM settled")
     return _qrels(path, [row[:4] for row in rows]), sum(not row[4] and row[5] for row in rows)
 
@@ -52,7 +56,7 @@ def settled_judgments(path: Path) -> tuple[Qrels, int]:
 def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
     """Return {judge: labels} of a journal.
 
-    task: "judge" for first labels, "again" for repeated ones, {} without any.
+    task: "judge" for first labels, "again" for repeated ones, of which there may be none ({}).
 
     Raises FormatError for a missing or damaged file, and without first labels.
     """

@@ -79,8 +79,10 @@ class Records:
 
 
 def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the file") -> Iterator[bytes]:
-    """Yield a stream's complete lines in blocks of about `size` bytes, without a byte order mark; raises
-    FormatError for a line over RECORD_BYTES.
+    """Yield a stream's lines in blocks of about `size` bytes that end with a line, without a byte order mark;
+    the last line may lack its end.
+
+    Raises FormatError for a line over RECORD_BYTES.
     """
     rest: list[bytes] = []  # a line whose end is not read yet
     length, lines, first = 0, 1, True
@@ -151,7 +153,8 @@ def _names_differ(text: bytes, objects: list[dict[str, Any]]) -> bool:
 
 
 def once(refuse: Callable[[str], WeirError]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Return a hook for Python's JSON parser that makes dicts; it raises `refuse(name)` for a repeated name."""
+    """Return a hook (object_pairs_hook) for Python's JSON parser that makes dicts, and raises `refuse(name)`
+    for a repeated name."""
 
     def unique_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = dict(pairs)
@@ -186,7 +189,8 @@ def _orjson_loads() -> Callable[[bytes], Any] | None:
 
 
 def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
-    """Yield the objects of a stream's JSON lines in blocks; raises as `parse_block`."""
+    """Yield the objects of a stream's JSON lines in blocks; raises the errors of `read_blocks` and
+    `parse_block`."""
     first = 1
     for block in read_blocks(stream, name=name):
         records = parse_block(block, first, name)
@@ -349,14 +353,15 @@ def _finite(value: object) -> float:
 
 
 def json_row_origins(path: Path, kind: Kind) -> Origins | None:
-    """Return the origin of each judgment in a JSON Lines file; None if the first object has no such field."""
+    """Return the origin of each judgment in a JSON Lines file, "" for a missing one; None if the first object
+    has no such field."""
     columns = list(first_json_row(path))
     at = origin_column(columns, kind)
     return None if at is None else Origins.of(str(row.get(columns[at]) or "") for _, row in json_rows(path))
 
 
 def line_of_row(path: Path, row: int) -> int:
-    """Return the line number, from 1, of a row, from 0, of a JSON Lines file, which is read again."""
+    """Return the line number, from 1, of row number `row`, from 0, of a JSON Lines file, which is read again."""
     return next(itertools.islice((line for line, _ in json_rows(path)), row, None))
 
 
@@ -389,8 +394,7 @@ def is_birco_set(value: object) -> bool:
 
 def kind_of_pickle(path: Path) -> Kind | None:
     """Return "qrels" for a pickled BIRCO test set, "run" for lists by query, else None; raises FormatError for
-    other than plain data.
-    """
+    a pickle of anything but plain data."""
     value = read_pickle(path)
     if is_birco_set(value):
         return "qrels"
@@ -401,10 +405,11 @@ def kind_of_pickle(path: Path) -> Kind | None:
 def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, float]]:
     """Return {query: {document: number}} from JSON or a pickle.
 
-    kind: of a query's list of documents: "run" takes it as ranked, best first, "qrels" as grade 1, None refuses it.
+    kind: how to take a list of documents: "run" as ranked, best first, "qrels" as relevant (grade 1); None
+        refuses it.
 
-    Raises FormatError for a missing file, invalid JSON, other content, NaN and infinity, BadRanking for a repeated
-    name.
+    Raises FormatError for a missing file, invalid JSON, other content, NaN and infinity, BadRanking for a
+    repeated name.
     """
     try:
         return _read_nested(path, kind)
@@ -461,9 +466,8 @@ def _read_nested(path: Path, kind: Kind | None) -> dict[str, dict[str, float]]:
 
 
 def whole_json(path: Path) -> bytes:
-    """Return the bytes of a JSON file; raises BadValue if memory may not hold its values, FormatError if
-    unreadable.
-    """
+    """Return the decompressed bytes of a JSON file, not parsed; raises BadValue if its values are estimated to
+    exceed memory, FormatError if unreadable."""
     data = read_bytes(path)
     require_values(path, data, "an object on each line (.jsonl) takes less")
     return data
@@ -521,10 +525,12 @@ class OddJsonError(Exception):
 
 
 def nested_source(path: Path, worth: int | None = None) -> Source | None:
-    """Return a source of the rows of a large JSON run, for compiled reading.
+    """Return a source of the rows of a large JSON run, for compiled reading; None if compiling does not pay or
+    the file is unreadable.
 
-    None if unreadable, below `worth` bytes, or without numba; without `worth` a larger file is required while the
-    code is not compiled. Reading raises OddJsonError for unusual JSON.
+    worth: bytes from which it pays; by default more while the code is not compiled.
+
+    None also without numba. Reading raises OddJsonError for unusual JSON.
     """
     try:
         size = path.stat().st_size

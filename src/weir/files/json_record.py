@@ -19,13 +19,14 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def require_values(name: object, text: bytes | str, remedy: str = "") -> None:
-    """Raise BadValue, ending in `remedy`, if memory may not hold a JSON text's values."""
+    """Raise BadValue, ending in `remedy`, if the values of a JSON text are estimated to exceed memory."""
     marks: Iterable[Any] = ",:[{" if isinstance(text, str) else b",:[{"
     require_held(name, sum(text.count(mark) for mark in marks), 2 * len(text), remedy)
 
 
 def require_held(name: object, values: int, size: int, remedy: str = "") -> None:
-    """Raise BadValue, ending in `remedy`, if memory may not hold `values` JSON values and `size` bytes of text."""
+    """Raise BadValue, ending in `remedy`, if `values` JSON values and `size` bytes of text are estimated to
+    exceed memory."""
     require_memory(size + _VALUE_BYTES * values, f"reading {name} whole", remedy)
 
 

@@ -66,9 +66,10 @@ class LabelTable:
     """Grades of labels that are no numbers."""
 
     def raters(self, least: int = 1) -> tuple[list[str], list[str]]:
-        """Return (columns of labels, columns too often unreadable as labels).
+        """Return (columns of labels, columns left out as they are mostly unreadable as labels).
 
-        Columns with usual names, and if fewer than `least`, unknown names with mostly readable values.
+        Columns are labels by usual names; if these are fewer than `least`, also by values, if most are
+        readable.
         """
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]
@@ -140,8 +141,9 @@ class LabelTable:
         return replace(qrels, origin=origins)
 
     def by_origin(self) -> dict[str, Qrels]:
-        """Return {origin: labels}; {} without such a column. Raises FormatError for an unreadable cell, and two
-        labels of a pair by one origin.
+        """Return {origin: labels}, "" for rows without one; {} without a column of origins.
+
+        Raises FormatError for an unreadable cell, and two labels of a pair by one origin.
         """
         if self.origin is None:
             return {}
@@ -289,7 +291,7 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 @dataclass(frozen=True, eq=False)
 class LabelTexts:
-    """Texts of queries and documents in a file of labels."""
+    """Texts of queries and documents in a file of labels, by identifier."""
 
     queries: Mapping[str, str]
     """{identifier: text}."""
@@ -297,9 +299,8 @@ class LabelTexts:
 
 
 def label_texts(labels: object) -> LabelTexts:
-    """Return the texts of queries and documents in a file of labels; empty without any, and for a value that is
-    no path.
-    """
+    """Return the texts of queries and documents in a file of labels; empty if it has none, and for a value that
+    is no path."""
     file = _located(path_of(labels))[0] if isinstance(labels, (str, os.PathLike)) else None
     table = None
     if file is not None and not is_stream(file) and not is_journal(file) and _may_hold_texts(file):
@@ -354,8 +355,9 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 
 def labels_from(value: object) -> Qrels:
-    """Return labels from a path (`read_labels`), or from judgments as `weir.evaluate` takes them. Raises as
-    these.
+    """Return labels from a path (`read_labels`), or from judgments in any form that `weir.evaluate` takes.
+
+    Raises the errors of both.
     """
     return read_labels(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else qrels_from(value)
 

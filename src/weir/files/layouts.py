@@ -62,9 +62,8 @@ class CollectionPart:
         return PurePosixPath(self.member or self.path.name).name.removesuffix(".gz")
 
     def open(self) -> BinaryIO:
-        """Return a stream of the decompressed file; raises FormatError if missing, no regular file, or in a
-        damaged zip.
-        """
+        """Return a stream of the file's decompressed bytes; raises FormatError if it is missing, no regular
+        file, or in a damaged zip."""
         try:
             check_regular(self.path)
             if self.member:
@@ -87,12 +86,14 @@ class CollectionPart:
 
 @dataclass(frozen=True)
 class CollectionLayout:
-    """A collection's files of documents, queries and judgments; None for a missing one."""
+    """The files of a collection, by role, and what it declares about itself."""
 
     root: Path
     documents: CollectionPart | None
+    """None if missing; `queries` is None if missing, too."""
     queries: CollectionPart | None
     qrels: dict[str, CollectionPart]
+    """{split: file of its judgments}; {} if missing."""
     name: str | None = None
     split: str | None = None
     instruction: str = ""
@@ -132,9 +133,9 @@ class CollectionLayout:
 
 
 def find_layout(path: Path, subset: str = "") -> CollectionLayout:
-    """Find a collection's files in a folder, the topmost folder of a zip, or a TOML file.
+    """Return the files of a collection in a folder, the topmost folder of a zip, or a TOML file.
 
-    subset: subfolder of one of several collections, which share files that it lacks.
+    subset: subfolder of one of several collections; files that it lacks are taken from `path`.
 
     Raises FormatError for a missing path, no file of a collection, and several collections.
     """
@@ -181,7 +182,7 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
 
 
 def collections_below(folder: Path) -> list[str]:
-    """Return the sorted relative paths of the collections in subfolders, at any depth."""
+    """Return the sorted relative paths of the collections in subfolders, at any depth; none within another."""
     found = []
     for inside, names, _ in os.walk(folder):
         here = Path(inside)
@@ -272,7 +273,8 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def left_out(layout: CollectionLayout) -> Iterator[str]:
-    """Yield a sentence on each file that looks like a collection's but is not read, then on losses of an import."""
+    """Yield a sentence on each file that looks like a part of the collection but is not read, then on losses of
+    an import."""
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
     for part in layout.called:
         if part not in parts:

@@ -60,7 +60,7 @@ class Owner:
 
     host: str
     machine: str
-    """From `_machine`."""
+    """Identifies the machine, also between equal host names."""
     process: int
     seconds: float
     """Time without renewal after which the lease is abandoned."""
@@ -105,7 +105,8 @@ Rule = Callable[[Owner | None], bool | None]
 def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int | None:
     """Try once to acquire a place's lease; return its number, or None if another process holds it.
 
-    rule: returns whether the lease of this owner (None: no lease) may be taken, None to let its age decide.
+    rule: returns True or False, whether a lease of this owner (None: no lease) may be taken, or None to let its
+        age decide.
     """
     numbers = sorted(int(name) for name in store.names_in(place) if name.isdecimal())
     newest = numbers[-1] if numbers else 0
@@ -121,7 +122,7 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
 
 @contextmanager
 def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
-    """Renew a lease regularly during the block, then delete it and earlier ones."""
+    """Renew a lease regularly during the block, then delete it and the place's earlier leases."""
     owner, done = Owner.here(), Event()
 
     def renew() -> None:
@@ -144,7 +145,7 @@ def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
 
 @contextmanager
 def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> Iterator[None]:
-    """Acquire the lease of a path in the store, waiting if necessary; release it after the block.
+    """Hold the lease of a path in the store during the block, after waiting for it if necessary.
 
     waiting: called once, with the owner, if another process holds it.
     """
@@ -225,7 +226,7 @@ class LeaseFolder:
 def locked(path: Path, wait: bool = True) -> Iterator[bool]:
     """Hold a lock file during the block, against processes of all machines; yield True if it is held.
 
-    wait: otherwise yield False if another process holds it.
+    wait: False yields False at once if another process holds it.
 
     A killed process's lock is free at once on its machine, elsewhere when its lease expires.
     """

@@ -48,7 +48,8 @@ def is_this_machine(host: str) -> bool:
 
 
 def seconds_asked(retry_after: str | None, now: float) -> float:
-    """Return the seconds to wait by a Retry-After header, a number or date (RFC 9110); 0 without.
+    """Return the seconds to wait by a Retry-After header, a number or date (RFC 9110); 0 without one, or for
+    another value.
 
     now: seconds since 1970.
     """
@@ -63,7 +64,8 @@ def seconds_asked(retry_after: str | None, now: float) -> float:
 def seconds_before(
     attempt: int, pause: float, longest: float, asked: float = 0.0, chance: float = 0.5
 ) -> float:
-    """Return the seconds to wait before an attempt, from 1: `pause` before the second, then doubled.
+    """Return the seconds to wait before attempt number `attempt`, from 1: `pause` before the second, then
+    doubled each time.
 
     longest: upper bound, unless the server requests more (`asked`).
     chance: random number in [0, 1); varies the wait by up to a half.

@@ -17,7 +17,8 @@ _SHOWN = 40  # characters of a name
 
 
 def mixed_row(rows: Iterable[SystemRow]) -> tuple[SystemRow, str] | None:
-    """Return (first row of a second system for a query, the query's first system); None without any.
+    """Return (first row of a second system for a query, the query's first system); None if each query has one
+    system.
 
     A ranking in which every row has a rank and none repeats counts as one system's.
     """
@@ -39,7 +40,8 @@ def refuse_several_systems(
     remedy: str = REMEDIES["system"],
     what: str = "system",
 ) -> None:
-    """Raise FormatError if a query has rows of several systems; warn (RankingWarning) if only the file has.
+    """Raise FormatError if a query has rows of several systems; warn (RankingWarning) if several systems share
+    the file but no query.
 
     rows: returns all rows at each call.
     remedy, what: next step and word for a system in messages.

@@ -59,7 +59,7 @@ def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64
     """Return (number of each text by first appearance, int64[n]; position of the first text with each number,
     int64).
 
-    start, length, hashes: of text i, data[start[i] : start[i] + length[i]].
+    start, length, hashes: text i is data[start[i] : start[i] + length[i]].
     """
     n = len(start)
     if n == 0:
@@ -101,9 +101,8 @@ def distinct_strings(strings: Strings) -> tuple[Int64, Strings]:
 
 
 def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:
-    """Return bool[n], True for each text buf[start[i] : start[i] + length[i]] that differs from the one before,
-    and the first.
-    """
+    """Return bool[n], True for each text buf[start[i] : start[i] + length[i]] that differs from the text before
+    it, and for the first."""
     change = np.ones(len(start), np.bool_)
     change[1:] = length[1:] != length[:-1]
     longest = int(length.max(initial=0))
@@ -133,18 +132,18 @@ class ParsedRows:
     bad: int = -1
     """Offset of the first invalid line, or -1."""
     bad_score: bool = False
-    """True if only the score of that line is invalid."""
+    """True if nothing but the score of that line is invalid."""
     end_alike: bool = False
     """True if all TREC lines are known to have the same text after the score."""
     ranks: Callable[[int], Float64] | None = None
     """Returns the file's ranks of the first n rows, NaN for none; None if the file has no ranks."""
     unread: str = ""
-    """The column that is not read although its values differ, in words."""
+    """In words, a column that is not read although its values differ; "" for none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """A hash table of identifiers, which returns their numbers; nothing is found if `ids` is None."""
+    """A hash table that returns the numbers of identifiers; without `ids` it finds nothing."""
 
     ids: Ids | None
     hashes: NDArray[np.uint64]
@@ -177,9 +176,8 @@ class Parser:
     scan: Callable[[LineBuffer, int, ColumnLayout | None], ParsedRows]
     """Parses lines of a layout, or TREC's (None)."""
     rank: Callable[[Bytes, ParsedRows, Int64, Float64, Lookup], tuple[Int64, Int32, int]]
-    """Returns row order by query and rank, document codes in that order (-1 if not in the lookup), and -1;
-    or, instead of -1, the first row that repeats a document, and then the others are invalid.
-    """
+    """Returns (row order by query and rank; document codes in that order, -1 if not in the lookup; -1). If a
+    row repeats a document, its number is returned in place of the last -1, and the rest is invalid."""
     hashes: Callable[[Bytes, Int64, Int64], NDArray[np.uint64]]
     """Hashes texts of a block padded by eight bytes."""
 
@@ -233,9 +231,8 @@ def parse_slowly(text: bytes) -> float:
 
 
 def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, Int64]:
-    """Return (numbers in the texts buf[start[i] : start[i] + length[i]], float64[n]; positions of texts that are
-    no finite number, int64).
-    """
+    """Return (numbers in the texts buf[start[i] : start[i] + length[i]], float64[n], NaN for other text;
+    positions of these other texts, int64)."""
     if length.max(initial=0) == 1 == length.min(initial=1):  # as grades nearly always are
         digit = buf[start] - np.uint8(_ZERO)
         if digit.max(initial=0) < 10:
@@ -309,7 +306,7 @@ def _parse_plain(buf: Bytes, start: Int64, length: Int64) -> Float64:
 
 
 def number_texts(numbers: NDArray[np.float64 | np.integer]) -> list[str]:
-    """Return each number as Python's repr writes it."""
+    """Return each number as text, as Python's repr writes it."""
     if numbers.dtype != np.float64 or find_spec("orjson") is None:
         return [repr(number) for number in numbers.tolist()]
     import orjson
@@ -343,9 +340,10 @@ class CellTable:
 
 
 def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool = False) -> CellTable:
-    """Return the offsets of the cells of buf[:stop], split at white space, without blank lines and comments.
+    """Return the offsets of the cells of the lines in buf[:stop], split at white space; blank lines and
+    comments (#) are skipped.
 
-    fewest, most: columns of a line; another number ends the table and sets `bad`.
+    fewest, most: columns of a line; a line with another number ends the table and sets `bad`.
     remarks: ignore further columns of a TREC run.
     """
     space = np.flatnonzero(buf[:stop] <= 32)
@@ -387,10 +385,10 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool =
 
 
 def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) -> CellTable:
-    """Return the offsets of the cells of buf[:stop], `cells` in each line, possibly empty.
+    """Return the offsets of the cells, possibly empty, of the lines in buf[:stop]; empty lines are skipped.
 
-    exact: keep white space, strip quotation marks; otherwise strip white space, skip comments. Empty lines are
-        skipped.
+    cells: columns of a line; a line with another number ends the table and sets `bad`.
+    exact: keep white space and strip quotation marks around cells; False strips white space and skips comments.
 
     Raises QuotedCellError for quotation marks that may be misread.
     """
@@ -438,9 +436,8 @@ def ranks_in(buf: Bytes, start: Int64, length: Int64) -> Float64:
 
 
 def ranks_behind(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return the ranks in TREC lines, which follow the documents buf[start[i] : start[i] + length[i]],
-    float64[n]; NaN for other text.
-    """
+    """Return the ranks in TREC lines, float64[n], NaN for other text: each follows its document, buf[start[i] :
+    start[i] + length[i]]."""
     at = start + length
     while (blank := _KIND[buf[at]] == 1).any():
         at = at + blank
@@ -472,10 +469,11 @@ def _scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None)
 
 
 def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, ...]) -> ParsedRows:
-    """Return rows of a run or judgments from cells; `bad` is the first row without a number. Raises
-    LongIdentifierError.
+    """Return rows of a run or judgments from cells; `bad` becomes the first row without a finite number.
 
     columns: positions of query, document and number; without the third, numbers are 1.
+
+    Raises LongIdentifierError.
     """
     starts = np.ascontiguousarray(table.start.T[list(columns)])
     (query, doc, *number), (query_length, doc_length, *number_length) = (
@@ -534,9 +532,9 @@ _LEAST_ROW_BYTES = 10  # bytes of a row of TREC's: five columns, four separators
 
 
 def choose_engine(name: EngineName, size: int) -> Parser:
-    """Return the parser with this name; "auto" is the faster installed one for `size` bytes.
+    """Return the parser with this name; "auto" chooses the faster installed one for `size` bytes.
 
-    Raises BadValue for an unknown name, MissingExtra for "numba".
+    Raises BadValue for an unknown name, MissingExtra for "numba" if it is not installed.
     """
     if name not in ENGINES:
         raise BadValue(f"engine is '{name}'; expected one of {', '.join(ENGINES)}")
@@ -557,9 +555,10 @@ def row_arrays(room: int) -> RowArrays:
 
 
 def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int) -> tuple[ParsedRows, int]:
-    """Return (rows of a compiled scan, first row without a finite score or -1); raises LongIdentifierError.
+    """Return (rows of a compiled scan, position of the first row without a finite score or -1); raises
+    LongIdentifierError.
 
-    n, segments, slows: numbers of rows, segments and unparsed scores.
+    n, segments, slows: numbers of rows, segments and scores not parsed yet.
     """
     first, query_start, query_length = arrays.segment[:segments].T.copy()
     _refuse_long(arrays.start[:n], arrays.length[:n])
@@ -580,7 +579,9 @@ def _scan_compiled(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) -
     else:
         row_bytes = len(layout.names)
         shape = LineShape(ord(layout.separator), row_bytes, layout.query, layout.doc, layout.number)
-    arrays = row_arrays(stop // row_bytes + 1)
+    room, arrays = stop // row_bytes + 1, buffer.rows
+    if arrays is None or len(arrays.start) < room:
+        arrays = buffer.rows = row_arrays(room)
     edge = np.zeros(2 * shape.cells + 1, np.int64)
     *counts, tails, bad, quoted = scan_lines(buffer.buf, buffer.words, stop, shape, arrays, edge)
     if quoted:
@@ -664,14 +665,14 @@ class Source:
 def text_blocks(
     path: Path, scan: Callable[[LineBuffer, int], ParsedRows], size: int, whole: bool, header: int = 0
 ) -> Iterator[RankingBlock]:
-    """Yield the rows of a text file in blocks of whole queries, each valid until the next.
+    """Yield the rows of a text file in blocks of whole queries; a block is valid until the next.
 
     scan: parses complete lines at the beginning of a buffer.
     size: bytes of a block.
     whole: yield a single block.
     header: lines to skip.
 
-    Raises FormatError for a too long identifier, and as `scan`.
+    Raises FormatError for a too long identifier, and the errors of `scan`.
     """
     buffer = LineBuffer(path, size)
     with buffer.file:
@@ -734,7 +735,7 @@ class TableChunk:
 
     @staticmethod
     def joined(chunks: list[TableChunk]) -> TableChunk:
-        """Return chunks concatenated; a query that continues in the next chunk becomes one segment."""
+        """Return the rows of all chunks as one; a query that continues in the next chunk becomes one segment."""
         begin = np.cumsum([0, *map(len, chunks)])
         queries = Strings.concatenated([c.queries for c in chunks])
         opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())
@@ -746,7 +747,7 @@ class TableChunk:
         return TableChunk(queries.take(np.flatnonzero(opens)), first, docs, score, rank)
 
     def split(self) -> tuple[TableChunk, TableChunk]:
-        """Return (rows of all queries but the last, rows of the last query)."""
+        """Return (rows before the last query, rows of the last query), which may continue in the next chunk."""
         cut, last = int(self.first[-1]), len(self.first) - 1
         docs = (self.docs.slice(0, cut), self.docs.slice(cut, len(self)))
         before, after = (None, None) if self.rank is None else (self.rank[:cut], self.rank[cut:])
@@ -759,7 +760,7 @@ class TableChunk:
     def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
         """Return these rows as a block, hashed by `engine`.
 
-        place: returns where a row, from 0, is in the file.
+        place: returns the place in the file, such as ", line 7", of a row, counted from 0.
         """
         data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
         start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
@@ -773,9 +774,9 @@ class TableChunk:
 def table_blocks(
     chunks: Iterable[TableChunk], engine: Parser, whole: bool, place: Callable[[int], str]
 ) -> Iterator[RankingBlock]:
-    """Yield chunks as blocks of whole queries, one for `whole`.
+    """Yield chunks of rows as blocks of whole queries; with `whole` as one block.
 
-    place: returns where a row, from 0, is in the file.
+    place: returns the place in the file, such as ", line 7", of a row, counted from 0.
     """
     pending: list[TableChunk] = []
     count, done, limit = 0, 0, BLOCK_ROWS

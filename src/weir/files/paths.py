@@ -13,7 +13,8 @@ STANDARD_OUTPUT = Path("-")
 
 
 def path_of(given: str | os.PathLike[str]) -> Path:
-    """Return a path with ~/ expanded; `-` is a standard stream, `./-` a file.
+    """Return a path with ~/ expanded; `-` stays a standard stream, and `./-` becomes the absolute path of a
+    file.
 
     Raises BadValue for an empty name, FormatError for a NUL.
     """
@@ -39,7 +40,7 @@ def is_address(place: str | Path) -> bool:
 
 
 def subset_of(path: Path) -> tuple[Path, str]:
-    """Return (folder, "android") for cqadupstack#android; (path, "") for other paths."""
+    """Return (folder, "android") for cqadupstack#android if that folder exists; (path, "") for other paths."""
     folder, mark, subset = str(path).rpartition("#")
     if mark and not path.exists() and Path(folder).exists():
         return Path(folder), subset

@@ -45,8 +45,9 @@ def read_groups(path: Path) -> QueryGroups:
 
 
 def read_weights(path: Path) -> QueryWeights:
-    """Return the weight of each query from lines "query, tab, weight"; raises as `read_groups`, and for a weight
-    not above 0.
+    """Return the weight of each query from lines "query, tab, weight"; comments (#) and a header are skipped.
+
+    Raises the errors of `read_groups`, and FormatError for a weight that is not a number above 0.
     """
     groups = read_groups(path)
     texts = [groups.labels[code] for code in groups.group.tolist()]

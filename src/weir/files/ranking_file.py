@@ -26,19 +26,18 @@ MAPPED_BYTES = 1 << 24
 class RankingFile:
     """A run file of `write_run`, from which single rankings are read.
 
-    Methods raise FormatError for a missing, changed or other file; the constructor opens none.
+    Methods raise FormatError for a missing, changed or other file; creating this object opens no file.
     """
 
     path: Path
     expected: Mapping[str, int] = field(default_factory=dict)
     """Queries in the order that the file probably has: one ranking is then found without looking for the others."""
     size: int | None = None
-    """Bytes that the file has as long as nobody changes it; None if that is not known."""
+    """Bytes of the unchanged file; None if not known."""
 
     def ranking(self, query: str, k: int | None = None) -> tuple[tuple[str, float], ...]:
-        """Return (document, score) of a query's first k documents, None for all; () for a query without a
-        ranking.
-        """
+        """Return ((document, score), ...) of a query's first k documents, None for all; () for a query without
+        a ranking."""
         with self._opened() as file:
             place, stop = self._sought(file, query), None
             if place is None:

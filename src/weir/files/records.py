@@ -61,11 +61,12 @@ class Batch:
 
 
 def read_documents(part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> Iterator[Batch]:
-    """Yield the documents of a file in batches, duplicates included.
+    """Yield the documents of a file in batches, with repeated ones.
 
-    roles: without a field `text`, the first of these with a usual name is the text.
+    roles: if there is no field `text`, the text is the field with a usual name for the first of these that
+        occurs.
 
-    Raises FormatError for an invalid line and an empty file.
+    Raises FormatError for an invalid line, a too long identifier and an empty file.
     """
     rows = 0
     with reading(part) as source:
@@ -127,7 +128,8 @@ def read_queries(part: CollectionPart) -> Queries:
 
 
 def duplicate(part: CollectionPart, name: str) -> FormatError:
-    """Return the FormatError for a repeated identifier, with both line numbers, for which the file is read again."""
+    """Return the FormatError for a repeated identifier, with both line numbers; reads the file again to find
+    them."""
     first, second = [*_lines_of_id(part, name), 0, 0][:2]
     return FormatError(part, f"the id '{name}' again (first on line {first})", "each id once", second)
 

@@ -97,10 +97,11 @@ class IdentifierNumbers:
     own_near: int = 0
     """As in `Judged`."""
     alike: set[str] = field(default_factory=set)
-    """Documents and queries that are judged ones but for the composition of letters."""
+    """Documents and queries that equal judged ones except for Unicode composition."""
 
     def query_codes(self, segments: Strings) -> Int64:
-        """Return the number of each segment's query, int64: its position in `queries`, larger for others.
+        """Return the number of each segment's query, int64: its position in `queries`, a larger number if it is
+        not among them.
 
         segments: query of each range of rows.
         """
@@ -277,10 +278,10 @@ def refuse_swapped(name: object, order: OrderCounts) -> None:
 
 
 def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
-    """Return sentences on signs that rows were meant in another order than by score, and warn of them
-    (RankingWarning); () without any.
+    """Return sentences on signs that an order other than descending scores was meant, and warn of them
+    (RankingWarning); () if there are none.
 
-    Raises FormatError if ranks and scores are exchanged.
+    Raises FormatError if the columns of ranks and scores are exchanged.
     """
     refuse_swapped(name, order)
     doubts = order.doubts()
@@ -297,8 +298,8 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
 def judgments_of(source: Source) -> tuple[Qrels, int]:
     """Return (judgments of a source, number of repeated rows).
 
-    Raises FormatError for an unreadable file, an invalid row, and two grades of a pair. Warns (LossWarning) of an
-    unread column.
+    Raises FormatError for an unreadable file, an invalid row, and two grades of a pair. Warns (LossWarning) of
+    a column that is not read.
     """
     how = ReadOptions(choose_engine("auto", source.size), whole=True)
     try:
@@ -372,7 +373,10 @@ def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineNa
 
 
 def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
-    """Return the run in a source of rows; arguments and errors as for `read_run`."""
+    """Return the run in a source of rows, called `name`.
+
+    ties, engine: as for `read_run`, whose errors are raised.
+    """
     parts, numbers = _read_parts(source, lambda part: part, None, None, ties, engine)
     codes, strings = distinct_strings(Strings.concatenated(numbers.docs))
     run = _run_of_parts(parts, Ids(Strings.packed(list(numbers.others))), Ids(strings), name, ties)
@@ -383,12 +387,12 @@ def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = 
 def read_run_against(
     path: str | os.PathLike[str], queries: Ids, docs: Ids, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> tuple[Run, int]:
-    """Return (run of these queries, number of the file's other queries), in little memory.
+    """Return (run of these queries, number of other queries in the file), in little memory.
 
-    docs: identifiers that number documents; others have code -1.
+    docs: identifiers that number the documents; a document that is not among them has code -1.
     ties, engine: see `read_run`.
 
-    Not for JSON. Raises as `read_run`.
+    Does not read JSON. Raises the errors of `read_run`.
     """
     path = path_of(path)
     source = file_source(path, format_of(path, "run"), "run")
@@ -433,7 +437,7 @@ def join_run_file(
 ) -> Judged:
     """Return a run file joined with judgments, block by block except for small JSON and pickles.
 
-    Equals `Judged.of(read_run(path), qrels)`; raises as `read_run`.
+    Equals `Judged.of(read_run(path), qrels)`, with its errors.
     """
     path = path_of(path)
     if qrels.beside is not None:  # its rules may name documents that nobody judged
@@ -457,7 +461,10 @@ def say_composed_otherwise(name: object, run: Run, qrels: Qrels) -> None:
 
 
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
-    """Return the run in a source of rows, joined with judgments; arguments and errors as for `read_run`."""
+    """Return the run in a source of rows, joined with judgments.
+
+    ties, engine: as for `read_run`, whose errors are raised.
+    """
 
     def join(part: RankingPart) -> tuple[Int64, Judged]:
         judgments = qrels.only(part.query)
@@ -509,10 +516,11 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
 
     Suffix or first bytes decide the format (docs/formats.md). Tables need columns of query, document and grade
     under usual names, and may have `origin`. Without a header, columns are split at tabs if the first line has
-    two or three, else at blanks. Equal repetitions count once.
+    two or three tabs, else at blanks. Equal repetitions count once. The rules in a document-rules.tsv beside
+    the file come with them.
 
     Raises FormatError for a missing file, other columns, grades beyond ±16384, and two grades of a pair. Warns
-    (LossWarning) of losses of an import.
+    (LossWarning) of what an import left out.
     """
     say_import_losses(path_of(path))
     return read_qrels_counted(path)[0]
@@ -522,9 +530,11 @@ READ_QRELS.register(read_qrels)
 
 
 def read_qrels_counted(path: str | os.PathLike[str], head: bytes | None = None) -> tuple[Qrels, int]:
-    """Return (judgments of a file, number of repeated lines); raises as `read_qrels`.
+    """Return (judgments of a file, number of repeated lines), without warnings of an import.
 
-    head: the file's first bytes, if known.
+    head: first bytes of the file, if known.
+
+    Raises the errors of `read_qrels`.
     """
     path = path_of(path)
     qrels, repeated = _qrels_alone(path, head_of(path) if head is None else head)
@@ -565,8 +575,7 @@ def run_name(path: Path) -> str:
 
 def judgments_name(path: str | os.PathLike[str]) -> str:
     """Return the collection that a path of judgments implies: dl19 or dl19:dev for `dl19/qrels/SPLIT.tsv`, else
-    its last part.
-    """
+    the file's name."""
     file = Path(path)
     ending = ".tsv.gz" if file.name.endswith(".tsv.gz") else file.suffix
     if file.parent.name == "qrels" and ending in (".tsv", ".tsv.gz"):

@@ -31,9 +31,10 @@ from weir.files.text_files import first_bytes, read_bytes
 
 
 def score_lines(scores: Scores) -> list[str]:
-    """Return a JSON line for each measure and query: query, measure and value, null if undefined.
+    """Return a JSON line for each measure and query: query, measure and value, null if undefined; with
+    ties=bounds also lowest and highest.
 
-    "mean": "geometric" marks logarithms. With ties=bounds, lowest and highest follow.
+    "mean": "geometric" marks values that are logarithms.
     """
     queries, ends = scores.queries.tolist(), [scores.values]
     if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
@@ -55,8 +56,8 @@ VALUE_COLUMNS = ("dataset", "system", "measure", "query", "value")
 
 
 def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
-    """Return values by query as CSV with VALUE_COLUMNS, and lowest and highest with ties=bounds; undefined ones
-    are empty.
+    """Return values by query as CSV with VALUE_COLUMNS, and lowest and highest with ties=bounds; an undefined
+    value is an empty cell.
 
     placed: ((dataset, system), scores) of each result.
     """
@@ -189,8 +190,10 @@ def write_scores(scores: Scores, path: Path) -> None:
 
 
 def read_scores(path: Path) -> Scores:
-    """Return scores of `write_scores`; every query counts as answered. Raises FormatError for damage, OSError if
-    unreadable."""
+    """Return scores from a file of `write_scores`; every query counts as answered.
+
+    Raises FormatError for damage, OSError if unreadable.
+    """
     rows: dict[str, dict[str, float]] = {}
     geometric: dict[str, None] = {}
     lines = path.read_bytes().rstrip(b"\n").split(b"\n")
@@ -430,8 +433,9 @@ def write_baseline(scores: SystemScores, path: Path) -> None:
 
 
 def read_baseline(path: Path) -> SystemScores:
-    """Return the scores of `write_baseline`; every query counts as answered. Raises FormatError if missing,
-    damaged or edited.
+    """Return scores from a file of `write_baseline`; every query counts as answered.
+
+    Raises FormatError if it is missing, damaged or edited.
     """
     try:
         lines = path.read_text(encoding="utf-8").replace("\r\n", "\n").rstrip("\n").split("\n")

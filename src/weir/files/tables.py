@@ -63,8 +63,8 @@ def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
 def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
     """Yield the rows of a run or judgments in a Parquet or Arrow file.
 
-    Raises FormatError for a missing file, missing values, empty identifiers, non-finite numbers and damage;
-    MissingExtra.
+    Raises FormatError for a missing file, missing values, empty identifiers, numbers that are not finite and
+    damage; MissingExtra without pyarrow.
     """
     names = table_columns(path, parquet)
     columns = [names[at] for at in _read_columns(names, kind, path)]
@@ -98,9 +98,10 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
 
 
 def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Iterator[SystemRow]:
-    """Yield (place in the file, query, system, rank or "") of each row; nothing if the file has a single system.
+    """Yield (place in the file, query, system, rank or "") of each row; nothing if the file names a single
+    system.
 
-    columns: names of the columns of query, system and perhaps rank.
+    columns: names of the columns of query, system and, if there is one, rank.
 
     Raises FormatError for a missing or damaged file.
     """
@@ -122,7 +123,8 @@ def _has_several(batches: Iterable[Arrow]) -> bool:
 
 
 def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
-    """Return the source of each judgment in a Parquet or Arrow file; None if no column names sources."""
+    """Return the origin of each judgment in a Parquet or Arrow file, "" for a missing one; None if no column
+    holds origins."""
     names = table_columns(path, parquet)
     at = origin_column(names, kind)
     if at is None:
@@ -138,9 +140,8 @@ def _origins(batches: Iterable[Arrow]) -> Origins:
 
 
 def table_batches(path: Path, parquet: bool, rows: int) -> Iterator[Arrow]:
-    """Yield the rows of a Parquet or Arrow file in Arrow's batches of at most `rows` rows; to be called within
-    `table_errors`.
-    """
+    """Yield the rows of a Parquet or Arrow file in Arrow's batches of at most `rows` rows; to be read within
+    `table_errors`."""
     return _batches(path, table_columns(path, parquet), parquet, rows)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from weir.settings import (
     require_memory,
     unpacked_times,
 )
+
+if TYPE_CHECKING:
+    from weir.kernels.lines import RowArrays
 
 Watch: TypeAlias = Callable[[str, int, int], None]
 """Called with (activity, amount done, total amount); a total of 0 marks a note."""
@@ -123,9 +126,8 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def known_bytes(file: BinaryIO, name: object) -> BinaryIO:
-    """Return a stream of the same bytes, UTF-16 as UTF-8; raises FormatError for zips and other files that no
-    reader reads.
-    """
+    """Return a stream of the same bytes, UTF-16 as UTF-8; raises FormatError for zips and other kinds of files
+    that weir does not read."""
     begins = b""
     try:
         while more := file.read(
@@ -184,7 +186,8 @@ def decoded(data: bytes, name: object, line: int = 1) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text, decompressed; raises FormatError as `read_bytes`, and for bytes that are not UTF-8."""
+    """Return a file's text, decompressed; raises the errors of `read_bytes`, and FormatError for bytes that are
+    not UTF-8."""
     return decoded(read_bytes(path), path)
 
 
@@ -240,10 +243,10 @@ def check_regular(path: Path) -> None:
 
 
 def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> Path:
-    """Return the path of a file that another, untrusted file names; it may be missing.
+    """Return the path of a file that an untrusted file names; it may be missing.
 
-    by: the naming file.
-    inside: if not "", the file must be in `folder`; errors expect this text.
+    by: the file that names it.
+    inside: "" allows any place; else the file must be in `folder`, and the error expects this text.
 
     Raises FormatError for a device, pipe or socket and, with `inside`, a path out of the folder.
     """
@@ -257,9 +260,8 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Raise FormatErrors of the block without the file's content if the file is outside `folder`; None keeps
-    them.
-    """
+    """Raise the FormatErrors of the block without quoting the file, if it is outside `folder`; None keeps them
+    as they are."""
     try:
         yield
     except FormatError as error:
@@ -276,7 +278,7 @@ def check_record(path: Path) -> None:
 
 
 def joined_files(path: Path, line: int) -> FormatError:
-    """Return the FormatError for a byte order mark on a later line, where files were joined."""
+    """Return the FormatError for a byte order mark on a later line, which tells that files were joined."""
     return FormatError(
         path,
         "a byte order mark, with which another file begins",
@@ -309,7 +311,8 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """Return a file's first `size` bytes, decompressed, of any kind of file; raises FormatError if unreadable."""
+    """Return a file's first `size` bytes, decompressed, whatever kind of file it is; raises FormatError if
+    unreadable."""
     with _opened(path) as file:
         return _first(file, path, size)
 
@@ -350,7 +353,8 @@ def _whole(path: Path) -> bytes:
 
 
 def require_room(path: Path, size: int, times: int = _MEMORY_TIMES) -> None:
-    """Raise BadValue if memory may not hold `times` the bytes of a file of this size; small sizes always pass."""
+    """Raise BadValue if `times` the bytes of a file of this size are estimated to exceed memory; small sizes
+    always pass."""
     if size > HARMLESS_BYTES:
         require_memory(times * size, f"reading {path} whole")
 
@@ -388,6 +392,9 @@ class LineBuffer:
         self.ended = self._began = False
         self._passed = self._end = self._room = self._checked = 0
         self.text = bytearray()
+        self.rows: RowArrays | None = (
+            None  # of the block read last: a compiled scan writes the next over them
+        )
         self.grow(max(size, 64))
 
     def grow(self, size: int = 0) -> None:
@@ -405,8 +412,9 @@ class LineBuffer:
     def fill(self) -> int:
         """Read until the buffer is full or the file ends; return the end of the last complete line.
 
-        A missing final line end is added. 0 means that a line fills the buffer or, if `ended`, that nothing is
-        left. Raises FormatError for damage, other than UTF-8, a too long line, and a later byte order mark.
+        A missing final line end is added. 0 means that a line is longer than the buffer or, if `ended`, that
+        nothing is left. Raises FormatError for damage, other than UTF-8, a too long line, and a later byte
+        order mark.
         """
         seen = max(self._end - len(BOM), 0)
         while self._end < self._room - 1 and not self.ended:
@@ -453,7 +461,7 @@ class LineBuffer:
         self._checked = max(self._checked - count, 0)
 
     def line_of(self, position: int) -> int:
-        """Return the line number, from 1, of an offset; rereads the file."""
+        """Return the line number, from 1, of an offset in the buffer; rereads the file."""
         ends, before = self.text.count(b"\n", 0, position), self._passed
         with open_bytes(self.path) as file:
             while before > 0 and (data := file.read(min(before, _SLICE_BYTES))):
@@ -462,11 +470,11 @@ class LineBuffer:
         return ends + 1
 
     def begin_of_line(self, position: int) -> int:
-        """Return the offset at which the line around an offset begins."""
+        """Return the offset of the beginning of the line that holds an offset."""
         return self.text.rfind(b"\n", 0, position) + 1
 
     def line_text(self, position: int) -> str:
-        """Return the line around an offset."""
+        """Return the line that holds an offset, without its end."""
         begin, end = self.begin_of_line(position), self.text.find(b"\n", position)
         return bytes(self.text[begin:end]).decode("utf-8", "replace")
 

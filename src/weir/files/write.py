@@ -107,7 +107,7 @@ class Conversion:
     passages: int = 0
     """Number of passages collapsed into documents, 0 for none."""
     columns: tuple[str, ...] = ()
-    """Other columns of a table, which are left out."""
+    """Columns of a table that were not read, and so are not written."""
     without_rows: int = 0
     """Number of queries without a document, which the format cannot hold."""
 

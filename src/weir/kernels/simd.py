@@ -47,9 +47,10 @@ Body = Callable[[Value, Value, list[Value]], list[Value]]
 
 
 def intrinsic(returned: Value) -> Callable[[Callable[..., Value]], Any]:
-    """Return a decorator that turns a function, which emits LLVM code, into an instruction for kernels.
+    """Return a decorator that makes a function that emits LLVM code callable in kernels.
 
-    returned: numba's type of the result; the arguments are int64.
+    returned: numba's type of the result. The decorated function takes LLVM's builder, then a value for each
+        int64 argument.
     """
 
     def decorated(emit: Callable[..., Value]) -> Any:  # noqa: ANN401 - an object of numba

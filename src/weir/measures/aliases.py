@@ -98,7 +98,9 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
 
     text: a name without parentheses, such as "ndcg_cut_10", "cosine_ndcg@10" or "map@10-l2".
     ours: Weir's names.
-    Raises BadValue for a name that its tool computes otherwise than Weir, and for a name of no measure.
+
+    Raises BadValue for a name that its tool computes otherwise than Weir, and for a tool's result that is no
+    measure.
     """
     level = _LEVEL.fullmatch(text.strip())
     plain = level[1] if level else text.strip()
@@ -144,7 +146,7 @@ def translated(
 
 
 def suggestion(text: str, ours: Iterable[str]) -> str | None:
-    """Return Weir's text of the measure that a mistyped name probably means; None if none is near.
+    """Return Weir's text of the measure that a mistyped name probably means; None if no name is similar.
 
     ours: Weir's names.
     """

@@ -201,9 +201,10 @@ def ranked_by(run: Run, conventions: Conventions) -> Run:
 
 @checked
 def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conventions = DEFAULT) -> Scores:
-    """Return the scores of a run joined with judgments, with their range over orders of ties where documents tie.
+    """Return the scores of a run joined with judgments, and their range over orders of ties if documents tie.
 
-    Raises BadValue if no query counts, and for a required mean or range over orders that cannot be computed.
+    Raises BadValue if no query counts, and if the conventions need a mean or range over orders that cannot be
+    computed.
     """
     if len(judged) == 0:
         raise BadValue("the judgments hold no query, so there is nothing to score")
@@ -266,11 +267,14 @@ def _all_found(judged: Judged) -> bool:
 def check_shared_queries(
     judged: Judged, run: Callable[[], Run], qrels: Callable[[], object], path: Path | None = None
 ) -> None:
-    """Raise BadValue if none of the run's queries is judged, or if columns, or run and judgments, are exchanged.
+    """Raise BadValue if none of the run's queries is judged, or if columns, or run and judgments, are
+    exchanged.
 
-    Issues a RankingWarning if none of many judged queries has a relevant document, or all scores are the grades.
     run, qrels: return the run and its judgments, called only if needed.
     path: the run's file, for the message.
+
+    Issues a RankingWarning if none of many judged queries has a relevant document, or if all scores equal the
+    grades.
     """
     where = "" if path is None else f"{path}: "
     answered = int(np.count_nonzero(judged.answered))
@@ -325,7 +329,7 @@ def each_file(
 
 
 def names_of_runs(runs: Sequence[Path]) -> list[str]:
-    """Return the names of run files without endings, in order; full paths where these are equal."""
+    """Return the names of run files without endings, in order; for equal names the full paths."""
     return distinct_names(list(map(run_name, runs)), list(map(str, runs)))
 
 
@@ -386,15 +390,15 @@ def _joined_file(
 
 
 def permitted(run: Run, queries: Queries) -> Run:
-    """Return the run without documents that the queries' candidates, exclusions and filters forbid; `barred`
-    counts them."""
+    """Return the run without documents that the queries' candidates, exclusions and filters forbid, counted in
+    `barred`."""
     kept = run.allowed(queries)
     lost = np.diff(run.ptr) - np.diff(kept.ptr)
     return replace(kept, barred=(int(lost.sum()), int(np.count_nonzero(lost)))) if lost.any() else kept
 
 
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:
-    """Return the short names of systems, but the long names where short names are equal.
+    """Return the short name of each system, or its long name if the short name is not unique.
 
     Raises BadValue if long names are equal too.
     """

@@ -26,9 +26,9 @@ from weir.registry import Registry
 
 
 def without_unjudged(j: Judged, grade: Grades | None = None) -> Judged:
-    """Return the join without documents that are unjudged or of a grade below 0; later documents move up.
+    """Return the join without documents that are unjudged or of a grade below 0; documents after them move up,
+    the ideal ranking stays.
 
-    The ideal ranking stays.
     grade: grades of the rows by which to decide; None for the join's own.
     """
     judged = (j.grade if grade is None else grade) >= 0
@@ -238,7 +238,7 @@ class Measure:
         return self.asserted(self.computed(judged))
 
     def computed(self, judged: Judged) -> Float64:
-        """Return the values of `per_query`, without checking that they are within 0..1; raises BadValue as it does."""
+        """Return the values of `per_query`, not checked to be within 0..1; raises the same BadValues."""
         definition = self.definition
         if definition.of == "whole grades":
             fractions = np.flatnonzero(judged.ideal != np.rint(judged.ideal))
@@ -265,9 +265,11 @@ class Measure:
 
 @checked
 def condensed(measure: Measure) -> Measure:
-    """Return the measure on condensed lists: unjudged documents leave the ranking first, and others move up.
+    """Return the measure on condensed lists: unjudged documents leave the ranking first, and the documents
+    after them move up.
 
     measure: condensed(nDCG@10) cuts the condensed list at 10.
+
     A grade below 0 means "pooled, not judged", as in trec_eval, and leaves too; the ideal ranking stays.
     """
     # Sakai 2007; trec_eval's option -J.
@@ -330,7 +332,7 @@ def _malformed(text: str) -> BadValue:
 
 
 def canonical_name(text: str) -> str:
-    """Return the printed name of the measure in a text; raises as `parse_measure`."""
+    """Return the printed name of the measure in a text; raises the errors of `parse_measure`."""
     return str(parse_measure(text))
 
 
@@ -362,32 +364,34 @@ def direction(name: str) -> int:
 
 
 def best_of(name: str, means: Iterable[float]) -> float:
-    """Return the best of a measure's means, ignoring NaN; NaN if none or neither direction is better."""
+    """Return the best of a measure's means, ignoring NaN; NaN if there is none, or if the measure has no better
+    direction."""
     way = direction(name)
     return way * max((way * mean for mean in means if way and not math.isnan(mean)), default=math.nan)
 
 
 def judged_by_default(measures: Iterable[str]) -> list[str]:
-    """Return the distinct names of measures with a better direction, on which comparisons decide; all if none
-    has a direction."""
+    """Return the distinct names of measures with a better direction, by which comparisons decide; all names if
+    none has one."""
     names = list(dict.fromkeys(measures))
     return [name for name in names if direction(name)] or names
 
 
 def no_direction_note(measures: Iterable[str]) -> list[str]:
-    """Return [a sentence that names the measures without a better direction]; [] if all have one."""
+    """Return one sentence that names the measures without a better direction; [] if all have one."""
     names = ", ".join(dict.fromkeys(name for name in measures if not direction(name)))
     return [f"{names}: more is neither better nor worse, so there is no verdict and no rank"] if names else []
 
 
 def less_note(measures: Iterable[str]) -> list[str]:
-    """Return [a sentence that names the measures for which less is better]; [] if none."""
+    """Return one sentence that names the measures for which less is better; [] if there are none."""
     names = ", ".join(dict.fromkeys(name for name in measures if direction(name) < 0))
     return [f"by {names} less is better"] if names else []
 
 
 def direction_notes(measures: Iterable[str]) -> list[str]:
-    """Return sentences on measures without a better direction, and on unknown measures, taken as "more is better"."""
+    """Return sentences on measures without a better direction, and on unknown measures, for which more is taken
+    as better; [] if there are none."""
     names = list(dict.fromkeys(measures))
     others = [name for name in names if not _is_known(name)]
     one = len(others) == 1
@@ -468,7 +472,7 @@ def all_within_unit(values: Float64) -> bool:
 
 
 def condensed_join(judged: Judged) -> Judged:
-    """Return the join without unjudged documents, in its intents too."""
+    """Return the join without unjudged documents, also in its `intents`."""
     join = without_unjudged(judged)
     if judged.intents is None:
         return join

@@ -36,7 +36,7 @@ class BatchPlan:
     tokens: int
     """Approximate tokens of a batch."""
     padded: bool = False
-    """Count a batch as its number of texts times the length of the longest."""
+    """Count the tokens of a batch as its number of texts times the length of the longest."""
     window: int = 4096
     """Number of texts that are sorted by length together."""
     characters: int = 1 << 24
@@ -74,7 +74,7 @@ class Ragged:
         return self
 
     def of(self, i: int) -> NDArray[Any]:
-        """Return the rows of text i, a view."""
+        """Return the rows of text i as a view, shape [rows, ...]."""
         return self.values[self.ptr[i] : self.ptr[i + 1]]
 
     def rows(self, start: int, stop: int) -> Ragged:
@@ -90,8 +90,8 @@ class Ragged:
 
 
 def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
-    """Return batches of text positions, int64 arrays, of at most `budget` tokens, longest texts first; a
-    longer text is alone.
+    """Return batches of text positions, int64 arrays, of at most `budget` tokens, longest texts first; a text
+    with more tokens is a batch of its own.
 
     lengths: int64[texts], in tokens.
     padded: count each text as long as the longest of its batch.
@@ -114,8 +114,8 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
 def gather_rows(
     array: Callable[[Sequence[Any]], NDArray[np.float32]],
 ) -> Callable[[Sequence[tuple[Int64, Any]], int], NDArray[np.float32]]:
-    """Return a function from ([(positions of texts, rows of a batch)], number of texts) to a float32 array in
-    text order.
+    """Return a function that joins the results of batches, [(positions of texts, rows)] of `count` texts, to
+    float32[count, ...] in text order.
 
     array: joins an engine's rows to a float32 array.
     """
@@ -132,7 +132,7 @@ def gather_rows(
 def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
     """Return the rows of `count` texts in text order.
 
-    parts: (positions of texts, their rows) for each batch, at least one.
+    parts: (positions of texts, their rows) for each batch; there must be a batch.
     """
     lengths = np.empty(count, np.int64)
     for positions, part in parts:
@@ -157,7 +157,7 @@ def results(
 ) -> Iterator[R]:
     """Yield the model's results for one window of texts at a time, in text order.
 
-    run: maps a batch to results; batches are halved when memory runs out.
+    run: maps a batch to results; a batch that does not fit into memory is halved.
     gather: joins the results of a window's batches.
     done: called with the number of finished texts.
 

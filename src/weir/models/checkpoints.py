@@ -46,9 +46,7 @@ OWN_SYSTEMS = ("sparta", "unicoil")
 
 @dataclass(frozen=True)
 class ModelCard:
-    """Facts of a published encoder (checkpoint, size, training data), and the settings of its published
-    scores.
-    """
+    """Facts of a published encoder: checkpoint, size, training data, and the settings of its published scores."""
 
     name: str
     hub: str
@@ -140,8 +138,8 @@ def find_card(name: str) -> ModelCard | None:
 
 
 def of_family(name: str) -> ModelCard | None:
-    """Return the card of the model family (with most words) to which a model name or path belongs, or
-    None."""
+    """Return the card of the model family to which a model name or path belongs, of several the one with most
+    words; None if none fits."""
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}
@@ -154,8 +152,7 @@ def of_family(name: str) -> ModelCard | None:
 
 
 def without_prompts_note(model: str) -> str:
-    """Return a warning if a model runs without prompts although its family is trained with them; ""
-    otherwise."""
+    """Return a warning for a model used without prompts; "" if no prompts of the model or its family are known."""
     relative = find_card(model) or of_family(model)
     prompts = relative and {
         name: getattr(relative, name)
@@ -203,8 +200,8 @@ def check_kind(model: str, kind: str, otherwise: str) -> None:
 
 
 def split_variant(model: str) -> tuple[str, str]:
-    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant "" if there is none, or if a
-    file has the whole name.
+    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; (name, "") without a variant, or if
+    there is a file of this whole name.
 
     A variant is an ONNX file of the checkpoint: fp32, fp16, int8, or a path.
     """
@@ -445,9 +442,8 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """The settings that the files of a downloaded checkpoint declare: length limits, pooling, heads,
-    similarity, prompts.
-    """
+    """The settings that the files of a downloaded checkpoint declare, such as length limits, pooling,
+    similarity and prompts."""
 
     root: Path
     """Folder of the whole checkpoint."""
@@ -498,8 +494,10 @@ UNCUT = 1 << 20
 
 
 def open_checkpoint(model: str) -> Checkpoint:
-    """Return the settings of a local checkpoint, by short name, Hugging Face name or folder, with or without
-    a variant; raises as `locate` and `read_checkpoint`.
+    """Return the settings of a local checkpoint, by short name, Hugging Face name or folder, with or without a
+    variant.
+
+    Raises the errors of `locate` and `read_checkpoint`.
     """
     return read_checkpoint(locate(model), split_variant(model)[1])
 
@@ -507,7 +505,7 @@ def open_checkpoint(model: str) -> Checkpoint:
 def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
     """Return the settings that a checkpoint's files declare.
 
-    variant: of its ONNX files, as in `split_variant`.
+    variant: which of its ONNX files to use, as in `split_variant`; "" for its weights.
 
     Raises StoreError for missing or damaged files, BadValue for unsupported layers and ambiguous ONNX files.
     """
@@ -544,11 +542,11 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
 
 
 def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint with the prompts that config_sentence_transformers.json declares, if there is
-    that file.
+    """Return the checkpoint with the prompts that config_sentence_transformers.json declares; unchanged prompts
+    without that file.
 
-    Queries and documents get the first prompt named in QUERY_NAMES and DOCUMENT_NAMES, else the default
-    prompt. Raises StoreError for a damaged file.
+    Queries and documents get the first prompt named in QUERY_NAMES and DOCUMENT_NAMES, else the default prompt.
+    Raises StoreError for a damaged file.
     """
     path = checkpoint.root / "config_sentence_transformers.json"
     settings = read_object(path)
@@ -597,8 +595,8 @@ def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
 
 
 def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
-    """Raise BadValue, ending in `reason`, if a checkpoint needs its own Python code (`auto_map`), which never
-    runs."""
+    """Raise BadValue, ending in `reason`, if a checkpoint needs its own Python code (`auto_map`), which Weir
+    never runs."""
     if "auto_map" in checkpoint.config:
         raise BadValue(
             f"{checkpoint.folder}: it brings code of its own, which Weir never runs; without that: {reason}"
@@ -762,7 +760,7 @@ def check_model(model: object, kind: str, otherwise: str) -> None:
 def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
     """Raise BadValue for a setting that is below its minimum or no integer.
 
-    least: {setting: minimum}. None passes if it is the default.
+    least: {setting: minimum}. None passes if it is the setting's default.
     """
     defaults = {f.name: f.default for f in fields(config)}
     for name, smallest in least.items():
@@ -777,8 +775,11 @@ def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object]
 
 
 def text_limit(model: str, checkpoint: Checkpoint, own: int | None, stated: int) -> int:
-    """Return the maximum tokens of a text: `own`, or if None `stated`, up to the architecture's positions;
-    raises BadValue if `own` exceeds them."""
+    """Return the maximum tokens of a text: `own`, or without it `stated`, but at most the architecture's
+    positions.
+
+    Raises BadValue if `own` exceeds the positions.
+    """
     bound = checkpoint.positions
     if own is not None and bound and own > bound:
         raise BadValue(f"'{model}' reads {bound} tokens at most, not {own}")

@@ -108,8 +108,8 @@ class EncoderRecipe:
 
 
 def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
-    """Return the settings in force: the encoder's, else the checkpoint's, else those published for the model;
-    for lengths, published ones precede the checkpoint's.
+    """Return the settings in force: the encoder's, else the checkpoint's, else those of the model's card; for
+    lengths, the card's precede the checkpoint's.
 
     collection: name under which a checkpoint may declare prompts.
     instruction: replaces {task} in prompts.
@@ -161,7 +161,7 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
 
 
 def filled_prompt(prompt: str, instruction: str) -> str:
-    """Return a prompt in which the instruction, or GENERAL if that is "", replaces {task}."""
+    """Return a prompt with {task} replaced by the instruction, or by GENERAL if that is ""."""
     return prompt.replace(TASK, instruction or GENERAL)
 
 
@@ -189,7 +189,7 @@ def _first(*values: T | None) -> T | None:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A model that turns texts into vectors, with settings as of `weir.Dense`; None leaves a setting to the
+    """A model that turns texts into vectors, with the settings of `weir.Dense`; None leaves a setting to the
     checkpoint. Raises BadValue for settings out of range."""
 
     model: str = "minilm"
@@ -283,7 +283,7 @@ class Loaded:
     def encode(
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:
-        """Return one vector per text, float32[texts, d], of length 1 for cosine; [0, d] without texts.
+        """Return a vector for each text, float32[texts, d], of length 1 for cosine; [0, d] without texts.
 
         Raises BadValue for a vector that is not finite and a text that does not fit into memory.
         """
@@ -295,8 +295,11 @@ class Loaded:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """Yield vectors of consecutive texts in blocks, float32[texts, d], in bounded memory; raises BadValue
-        as `encode`."""
+        """Yield the vectors of `encode` for consecutive texts in blocks, float32[texts of the block, d], in
+        bounded memory.
+
+        done: called with the number of finished texts.
+        """
         part = self.query if kind == "query" else self.document
         prompt = self.recipe.query_prompt if kind == "query" else self.recipe.document_prompt
         prompted: Iterable[Text] = (prompt + t for t in texts) if prompt else texts
@@ -312,7 +315,7 @@ class Loaded:
             yield vectors
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return (tokens of each document with the prompt, untruncated; characters of it that the model
+        """Return (tokens of prompt and document without truncation, characters of the document that the model
         reads), int64[texts] each."""
         prompt = self.recipe.document_prompt
         tokens, characters = self.document.tokenizer.extents([prompt + text for text in texts])
@@ -377,10 +380,10 @@ class LoadedObject:
     encoder: ObjectEncoder
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Float32:
-        """Return one vector per text, float32[texts, d], of length 1 for cosine; [0, 0] without texts.
+        """Return a vector for each text, float32[texts, d], of length 1 for cosine; [0, 0] without texts.
 
-        Warns (RankingWarning) if lengths of vectors differ and cosine, which ignores them, is only assumed.
-        Raises BadValue if the object returns anything but finite vectors.
+        Warns (RankingWarning) if the object's vectors differ in length and cosine, which ignores lengths, is
+        only assumed. Raises BadValue if the object returns anything but finite vectors.
         """
         function = self.encoder.query if kind == "query" else self.encoder.document
         rows = texts.tolist() if isinstance(texts, Strings) else list(texts)
@@ -528,8 +531,11 @@ class Stability:
 
 
 def stability(loaded: Loaded, texts: Sequence[str]) -> Stability:
-    """Return how much vectors of at least one text, scaled to length 1, differ between encoding alone and
-    together. Raises BadValue as `Loaded.encode`."""
+    """Return how much the vectors of texts, at least one, differ between encoding alone and together, scaled to
+    length 1.
+
+    Raises the errors of `Loaded.encode`.
+    """
     together = loaded.encode(texts)
     alone = np.concatenate([loaded.encode([text]) for text in texts])
     a, b = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in (together, alone))

@@ -49,7 +49,7 @@ class Engine(Protocol):
 
     @property
     def padded(self) -> bool:
-        """True if a batch costs its number of texts times its longest text."""
+        """True if computing a batch costs as much as its number of texts times the length of its longest text."""
 
     @property
     def batch_independent(self) -> bool:
@@ -104,11 +104,11 @@ def declare(
     engine: one of ENGINES, or auto.
     dtype: one of DTYPES, the lowest precision to compute in.
     device: auto, cpu, cuda or cuda:1.
-    own: True if Weir's own engines support the model, None to ask `supported`.
+    own: True if Weir's own engines support the model; None finds out by `supported`.
 
-    auto is torch on a GPU, else openvino, or torch if only that is installed, and transformers for unknown
-    architectures. On a processor, auto replaces a precision without native instructions by bf16 or fp32 (int8
-    also needs nncf). Raises BadValue for int8 on a GPU, and an engine that cannot compute the checkpoint.
+    "auto" means torch on a GPU, else openvino, or torch if only that is installed, and transformers for unknown
+    architectures. On a processor, a precision without native instructions becomes bf16 or fp32 (int8 also needs
+    nncf). Raises BadValue for int8 on a GPU, and an engine that cannot compute the checkpoint.
     """
     if checkpoint.architecture == STATIC:
         if engine != "auto":
@@ -133,9 +133,10 @@ def declare(
 
 
 def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> Declared:
-    """Return the engine that `declare` would choose, without a checkpoint; raises BadValue for int8 on a GPU.
+    """Return the engine, device and precision that `declare` chooses for a checkpoint of transformers; raises
+    BadValue for int8 on a GPU.
 
-    lacking: why Weir's own engines do not support the model, None if they do.
+    lacking: why Weir's own engines do not support the model; None if they do.
     """
     place = ComputePlace(declared_device(device), dtype)
     if engine == "openvino" and device == "auto":
@@ -183,7 +184,7 @@ def prepare(device: str) -> None:
 
 
 def build(checkpoint: Checkpoint, declared: Declared, head: AnyHead, segments: bool = False) -> Engine:
-    """Return the chosen engine, loaded with a checkpoint's weights and a head.
+    """Return an engine of the declared kind, loaded with a checkpoint's weights and a head.
 
     segments: batches distinguish the two texts of a pair.
 

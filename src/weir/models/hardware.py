@@ -40,7 +40,8 @@ def declared_device(setting: str) -> str:
     """Return the first device of a setting, such as "cpu", "cuda" or "cuda:1"; raises BadValue for another
     device.
 
-    auto is a GPU if NVIDIA's driver runs, CUDA_VISIBLE_DEVICES leaves one, and torch is built for CUDA.
+    "auto" gives "cuda" if NVIDIA's driver runs, CUDA_VISIBLE_DEVICES leaves a GPU, and torch is built for CUDA,
+    else "cpu".
     """
     device = setting.partition(",")[0].strip()
     if device == "auto":

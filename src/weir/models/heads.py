@@ -19,7 +19,7 @@ class Layer:
     weight: Array
     bias: Array | None = None
     activation: str = ""
-    """"", Identity, Tanh, relu or gelu."""
+    """"" for none, Identity, Tanh, relu or gelu."""
     added: Array | None = None
     """Matrix [d, h] whose product with the input is added to the output; an empty matrix adds the input
     itself."""

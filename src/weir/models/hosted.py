@@ -122,7 +122,9 @@ PROVIDERS: Registry[Provider] = Registry("provider")
 
 
 def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
-    """Return an API's vectors as float32[count, dimensions]; dimensions None takes the first vector's size.
+    """Return an API's vectors as float32[count, dimensions].
+
+    dimensions: None takes the first vector's size.
 
     Raises UnusableAnswerError for a wrong number or size, and a vector that is not finite or all zeros.
     """
@@ -244,8 +246,7 @@ _REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
 
 
 class TooMuchError(Exception):
-    """Raised if a provider refuses texts or takes too long: too many at once, or a text that it cannot
-    process."""
+    """Raised if a provider refuses texts, too many at once or one that it cannot process, or takes too long."""
 
 
 @dataclass(eq=False)
@@ -264,10 +265,11 @@ class EmbeddingClient:
         return int((most if tokens_left is None else min(most, tokens_left)) / self.dense)
 
     def ask(self, ask: Ask, dimensions: int | None) -> Float32:
-        """Return one vector per text from one request, float32[n, dimensions]; dimensions None accepts any
-        size.
+        """Return a vector for each text from one request, float32[n, dimensions].
 
-        Raises ServiceError if no vectors come back, TooMuchError for refused texts, or several that take too
+        dimensions: None accepts any size.
+
+        Raises ServiceError if no vectors come back, TooMuchError for texts refused, or several that take too
         long.
         """
 
@@ -320,7 +322,7 @@ class ServiceProbe:
     values: Float32
     date: str
     moved: float | None = None
-    """Distance of today's response from it; None if not measured yet."""
+    """Distance of today's response from the stored one; None if not measured yet."""
 
     @property
     def revision(self) -> str:
@@ -346,7 +348,7 @@ def service_probe(
     answer: Callable[[], Float32],
     clock: Clock,
 ) -> ServiceProbe:
-    """Return the stored response to the probe; if there is none, request and store it.
+    """Return the stored response to the probe texts; without one, send them and store the response.
 
     about: facts to store with it.
     entry: name of the vectors in the file.
@@ -457,7 +459,8 @@ class Hosted:
         return (self.base or self.provider.base).rstrip("/")
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Return all settings that decide the vectors; raises as `load`, which sends the probe if needed."""
+        """Return all settings that decide the vectors; sends the probe if no response to it is stored, with the
+        errors of `load`."""
         return self.load(device).identity()
 
     def fetch(self) -> None:
@@ -672,8 +675,10 @@ LoadedEncoder: TypeAlias = Loaded | LoadedHosted | LoadedObject
 
 
 def instructed(loaded: LoadedEncoder, queries: Queries) -> tuple[LoadedEncoder, Strings]:
-    """Return (encoder, query texts), with prompt and each query's own instruction in its text, no longer in
-    the encoder, if the prompt has {task}; else both unchanged.
+    """Return (encoder, query texts) such that each query's own instruction is in its prompt.
+
+    If queries have instructions and the prompt has {task}, the texts begin with the filled prompt, and the
+    encoder has none; else both are unchanged.
     """
     metadata = queries.metadata
     if metadata is None or metadata.instruction is None:

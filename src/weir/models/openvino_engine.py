@@ -53,7 +53,8 @@ ADDRESSES, WEIGHT_TIMES = 1_000_000_000, 4
 
 
 def joined_rows(parts: Sequence[Float32]) -> Float32:
-    """Return the rows of several batches as one array; raises ValueError without batches."""
+    """Return the rows of several batches as one array, float32[all rows, ...]; raises ValueError without
+    batches."""
     return np.concatenate(parts)
 
 

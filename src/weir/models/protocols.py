@@ -52,7 +52,8 @@ ENCODER_PAIRS = {
 
 
 def missing_method(given: object) -> str:
-    """Return a text for messages if an object has only half of a pair of encoding methods; "" otherwise."""
+    """Return what is missing, for messages, if an object has only one method of a pair for queries and
+    documents; "" otherwise."""
     for whose, pair in ENCODER_PAIRS.items():
         missing = [name for name in pair if not callable(getattr(given, name, None))]
         if len(missing) == 1:

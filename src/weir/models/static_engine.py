@@ -30,8 +30,8 @@ class StaticTable:
     batch_independent: bool = True
 
     def rows(self, batch: Tokens) -> Float32:
-        """Return each text's vector, float32[n, d]: the head's layers over the mean of its tokens' vectors, 0
-        without tokens."""
+        """Return each text's vector, float32[n, d]: the head's layers over the mean of its tokens' vectors,
+        which is 0 without tokens."""
         filled = batch.lengths > 0
         rows = np.zeros((len(batch), self.table.shape[1]), np.float32)
         if filled.any():

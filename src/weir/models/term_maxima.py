@@ -46,8 +46,8 @@ class TermMaxima:
 
     @staticmethod
     def of(weight: Array, bias: Array) -> TermMaxima | None:
-        """Return the vocabulary packed for fast products; None if the processor or the weights do not allow
-        it.
+        """Return the vocabulary packed for fast products; None if the processor cannot use it, or for weights
+        that are not finite or too long.
 
         weight: [terms, d].
         bias: [terms].

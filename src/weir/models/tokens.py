@@ -92,7 +92,7 @@ class Tokens:
         return mask if self.visible is None else mask & (np.arange(mask.shape[1]) < self.visible[:, None])
 
     def padded(self, values: NDArray[np.integer], fill: int) -> Int64:
-        """Return the values of all tokens as a table padded with `fill`, int64[n, longest]."""
+        """Return one value for each token, `values`, as a table padded with `fill`, int64[n, longest]."""
         mask = self.mask()
         table = np.full(mask.shape, fill, np.int64)
         table[mask] = values
@@ -100,7 +100,7 @@ class Tokens:
 
 
 def packed(rows: Sequence[Sequence[int]]) -> Tokens:
-    """Return lists of token numbers as one array with offsets."""
+    """Return lists of token numbers, one for each text, as one array with offsets."""
     ptr = offsets(np.fromiter(map(len, rows), np.int64, len(rows)))
     return Tokens(np.fromiter(chain.from_iterable(rows), np.int32, int(ptr[-1])), ptr)
 
@@ -133,8 +133,8 @@ class ModelTokenizer:
         return packed([e.ids for e in self.inner.encode_batch_fast(inputs, add_special_tokens=False)])
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return (tokens of each text without truncation, characters of it within the limit), int64[n]
-        each."""
+        """Return (number of tokens of each text without truncation, number of its characters within the limit),
+        int64[n] each."""
         inputs = [t.lower() for t in texts] if self.lower else list(texts)
         whole = type(self.inner).from_str(self.inner.to_str())
         whole.no_truncation()

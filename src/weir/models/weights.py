@@ -267,7 +267,7 @@ MAX_DISTANCE = 128
 def distance_bias(table: Array, length: int) -> NDArray[np.float32]:
     """Return MPNet's attention bias by token distance, float32[heads, length, length].
 
-    table: [buckets, heads]; buckets of distances widen as T5's do.
+    table: [buckets, heads]; as in T5, a bucket covers the more distances the farther they are.
     """
     place = np.arange(length)
     distance = place[:, None] - place[None, :]

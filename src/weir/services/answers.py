@@ -60,8 +60,8 @@ AnswerKey = tuple[int, int]
 
 
 def answer_key(request: object) -> AnswerKey:
-    """Return the 128-bit hash of a request (any JSON value) as two integers, independent of the order of
-    object members."""
+    """Return the 128-bit hash of a request (any JSON value) as two integers; the order of object members does
+    not matter."""
     text = _SORTED.encode(request)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
@@ -72,7 +72,7 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
     """Yield a store of a service's answers, open for reading and adding during the block.
 
     name: begins its folder's name.
-    about: everything that decides an answer. Without a version (`session_only`) the store is temporary.
+    about: everything that decides an answer. Without a version (`session_only`) the store is a temporary file.
 
     Waits while another process has the store open. Raises StoreError if it cannot be written; warns
     (StoreWarning) of damaged answers.
@@ -100,7 +100,7 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
 
 @contextmanager
 def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore | None]:
-    """Yield the store of `answer_store`, read-only; None if it does not exist.
+    """Yield the store that `answer_store` opens, for reading only; None if it does not exist.
 
     Does not wait for another process, whose latest answers may be missing.
     """
@@ -204,9 +204,10 @@ class AnswerStore:
         return json.loads(line[_VALUE_AT:-2])
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Append a JSON value under a key, in place of an earlier value; it is in the file when this returns.
+        """Append a JSON value under a key, which replaces an earlier value; it is in the file when this
+        returns.
 
-        Raises StoreError if it cannot be written, leaving the file unchanged.
+        Raises StoreError, leaving the file unchanged, if it cannot be written.
         """
         data = _COMPACT.encode(value).encode("utf-8", "backslashreplace")
         name = b"%016x%016x" % key
@@ -340,7 +341,7 @@ class RequestPolicy:
     batch: int = 1
     """Requests passed to a worker together."""
     failures: int = 20
-    """Consecutive requests without an answer after which no more are sent."""
+    """Number of consecutive requests without an answer after which no more are sent."""
     together: int = 0
     """Requests of a batch that are answered at the same time; 0 for all."""
 
@@ -466,7 +467,7 @@ def run_requests(
     new_worker: returns a worker for a thread.
     progress: called in the caller's thread with the number of requests done.
 
-    Failed requests are counted; other errors of workers are raised.
+    A failed request is counted; any other error of a worker is raised.
     """
     # Stored is {"asked", "answer", "ms", "at", "time"}: "at" is the number of concurrent requests, "time" ISO
     # UTC.

@@ -53,7 +53,7 @@ class Key:
 
     @staticmethod
     def of(variable: str | None) -> Key:
-        """Return the key in an environment variable, whose value may be missing; variable None for no key."""
+        """Return the key in an environment variable, whose value may be missing; no key for None."""
         return Key(variable or None, secret(variable) if variable else None)
 
     def checked(self) -> str:
@@ -109,10 +109,11 @@ class HttpRequest:
 
 
 def check_key(key: object, usual: str, base: str | None) -> None:
-    """Raise BadValue if the key in an environment variable may not be sent to this URL.
+    """Raise BadValue if a provider's key may not be sent to an address, or is not the name of a variable.
 
-    key: name of the variable.
-    usual: the provider's own variable, for its own URL (`base` None) only.
+    key: name of the environment variable that holds the key.
+    usual: the provider's own variable, sent to its own address only.
+    base: another address, which takes keys from WEIR_KEY_... only; None for the provider's own.
     """
     if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
         raise BadValue(f"key must name an environment variable, such as {usual}, not be the key itself")
@@ -266,7 +267,7 @@ class Limits:
         return min(bounds, default=None)
 
     def check(self, spent: Spent, tokens: int) -> None:
-        """Raise ServiceError, with the amounts spent, if a request of `tokens` tokens would exceed the
+        """Raise ServiceError, naming the amounts spent, if a request of `tokens` tokens would exceed the
         budget."""
         tokens_left = self.remaining(spent)
         if (self.requests is None or spent.requests < self.requests) and (
@@ -299,8 +300,8 @@ class Limits:
 
 @dataclass
 class Bucket:
-    """A rate limit shared by threads (token bucket): `rate` per minute, in bursts of up to a sixth of it;
-    None for no limit."""
+    """A rate limit shared by threads (token bucket): `rate` per minute, in bursts of up to a sixth of it; no
+    limit for None."""
 
     rate: float | None
     clock: Clock
@@ -346,8 +347,10 @@ def estimated(text: str) -> int:
 
 
 def shortened(passage: str, max_length: int | None) -> str:
-    """Return the beginning of a text that has at most `max_length` estimated tokens; None for the whole
-    text."""
+    """Return the beginning of a text that has at most `max_length` estimated tokens.
+
+    max_length: None for the whole text.
+    """
     if max_length is None or estimated(passage) <= max_length:
         return passage
     return passage.encode("utf-8", "replace")[: 3 * max_length - 1].decode("utf-8", "ignore")
@@ -381,9 +384,7 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class AttemptError(Exception):
-    """A failed attempt at a request: kind, message and status, and whether and after how long to send it
-    again.
-    """
+    """A failed attempt at a request: kind, message and status, and whether and when to try again."""
 
     kind: FailureKind
     message: str
@@ -540,8 +541,8 @@ def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
 
 
 def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's body may be anything)
-    """Return the message and code in the JSON body of an error, if possible of its root cause; else
-    `otherwise`."""
+    """Return the message and code in the JSON body of an error, preferably of its root cause; `otherwise` if it
+    has none."""
     if isinstance(answer, dict):
         error = answer.get("error")
         if isinstance(error, dict):
@@ -571,8 +572,8 @@ MOST_COUNTED = 100
 
 
 def is_believed(counted: int | None, tokens: int) -> bool:
-    """Return True if a service's token count is plausible beside our estimate `tokens`; False for None and
-    0."""
+    """Return True if a service's token count is plausible: above 0 and at most MOST_COUNTED times our estimate
+    `tokens`."""
     return counted is not None and 0 < counted <= MOST_COUNTED * tokens
 
 
@@ -670,8 +671,8 @@ class Ledger:
         return number, waited
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """Replace a reservation by the tokens used: (all, of the answer); no effect on an abandoned
-        reservation."""
+        """Replace a reservation by the tokens used: (all tokens, tokens of the answer); does nothing for an
+        abandoned reservation."""
         with self._turn:
             one = self._open.pop(number, None)
             if one is None:

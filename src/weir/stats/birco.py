@@ -60,7 +60,8 @@ two lines of resampled means are named R@100, and the first is R@10."""
 
 @dataclass(frozen=True)
 class BircoScore:
-    """A figure that BIRCO's program prints, the measure that its name promises, and the causes of the difference."""
+    """A figure that BIRCO's program prints, the score by the measure that its name promises, and what the
+    difference is made of."""
 
     dataset: str
     system: str
@@ -92,7 +93,8 @@ class BircoScore:
 
 
 def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") -> list[BircoScore]:
-    """Return the figures that BIRCO's program prints for a run, each beside the measure computed by its definition.
+    """Return the figures that BIRCO's program prints for a run, each with the score by the measure that its
+    name promises.
 
     Raises BadValue unless the run ranks exactly the judged documents of each query, and if no grade is 1 or
     more.

@@ -101,9 +101,8 @@ class Calibration:
     """True if the interval is above the minimum and rests on enough pairs and queries."""
 
     def sentence(self) -> str:
-        """Return the statistic with its interval, pairs and queries as a clause, which begins "not
-        calibrated" with the reason if it does not suffice.
-        """
+        """Return the statistic with interval, pairs and queries as a clause; if it does not suffice, "not
+        calibrated" and the reason."""
         if not self.pairs:
             return "not calibrated, as no pair is judged by people and by it"
         basis = f"on {count(self.pairs)} pairs of {count(self.queries)} queries judged by both"
@@ -164,11 +163,11 @@ class GatedLabels:
         measures: tuple[Measure, ...],
         conventions: Conventions,
     ) -> Scores:
-        """Return the scores with a `LabelUse`, which says if the model's labels count and how they agree with
-        people's.
+        """Return the scores with a `LabelUse`, which says whether the model's labels count and how they agree
+        with people's.
 
-        joined: the ranking joined with the judgments.
-        join: returns the ranking joined with other judgments.
+        joined: the ranking joined with the judgments that count.
+        join: joins the ranking with other judgments.
         measures, conventions: of the scores.
         """
         left_out = ""
@@ -189,9 +188,11 @@ class GatedLabels:
 
 
 def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the model") -> GatedLabels:
-    """Return people's judgments, with the model's on unjudged pairs of the same queries if `calibration` passes.
+    """Return people's judgments, with the model's on unjudged pairs of the same queries if `calibration`
+    passes.
 
-    Judgments in `people` with a model as their origin are ignored. Raises BadValue if people judged nothing.
+    Judgments in `people` that a model made, by their origin, are ignored. Raises BadValue if people judged
+    nothing, and for more than MOST_LABELS distinct grades.
     """
     model_judgments = 0
     if people.origin is not None:

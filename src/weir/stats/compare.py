@@ -66,10 +66,12 @@ _NAMED = 3  # queries of a message
 def on_same_queries(
     dataset: str, before: JudgedScores, after: JudgedScores, common: bool
 ) -> tuple[Scores, Scores, list[Note]]:
-    """Return (baseline scores, candidate scores, notes), both restricted to the queries they share; notes
-    count the others.
+    """Return (baseline scores, candidate scores, notes), restricted to the queries that both have; the notes
+    count the queries left out.
 
-    common: compare on shared queries with equal judgments, instead of raising BadValue if the two differ.
+    common: compare on shared queries with equal judgments, instead of raising BadValue if queries or judgments
+        differ.
+
     Raises BadValue if conventions differ, if no query is left, or if it is not known which judgments changed.
     """
     one, other = before.scores, after.scores
@@ -124,15 +126,17 @@ Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable", "
 
 
 def usual_correction(test: str, by_group: bool = False) -> str:
-    """Return the default correction of a test's p-values: "holm", or "bh" for tests by group that are not familywise.
+    """Return the default correction of a test's p-values: "holm", or "bh" for tests by group.
 
-    With `by_group`, raises UnknownName for an unknown test.
+    With `by_group` tests that correct themselves, such as tukey, have "holm". Raises UnknownName for an unknown
+    test, if `by_group`.
     """
     return "bh" if by_group and not TESTS.get(test).familywise else "holm"
 
 
 def refuse_correction(test: str, correct: str, margin: float | None = None) -> None:
-    """Raise BadValue for a correction of a familywise test such as tukey, unless a margin needs it for equivalence."""
+    """Raise BadValue for a correction of a test that corrects itself, such as tukey, unless a margin is tested
+    for equivalence too."""
     if TESTS.get(test).familywise and correct != "none" and margin is None:
         raise BadValue(
             f"{test} holds for all pairs together, so that {correct} would correct them twice; leave the correction out"
@@ -189,7 +193,7 @@ class ComparisonMethod:
 
     @property
     def correction(self) -> str:
-        """The correction applied: "none" if the test's p-values already hold for all pairs together."""
+        """The correction that is applied: "none" if the test's p-values already hold for all pairs together."""
         return "none" if TESTS.get(self.test).familywise else self.correct
 
     def noise_of(self, table: ScoreTable) -> RunNoise | None:
@@ -198,8 +202,8 @@ class ComparisonMethod:
         return None if table.queries is None or table.strata else noise_of(self.noise, table.measure)
 
     def family(self, tests: int, systems: int, alike: int = 1) -> Family:
-        """Return the family of tests corrected together: `tests` of them, or all pairs of `systems` for a
-        familywise test.
+        """Return the family of tests corrected together: `tests` of them, or all pairs of `systems` for a test
+        such as tukey.
 
         alike: number of tests whose true difference has the same size.
         """
@@ -230,7 +234,8 @@ class ScoreTable:
     parts: tuple[tuple[Float64, ...], ...] = ()
     """If columns are datasets: for each dataset, the values of each of its parts, float64[systems, queries]."""
     strata: tuple[Float64, ...] = ()
-    """If columns pool several equally weighted parts: the unscaled values of each part."""
+    """If columns pool several equally weighted parts (subsets of a dataset): the values of each part, not
+    rescaled."""
     queries: Ids | None = None
     """Identifiers of the columns; None if columns are datasets."""
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -293,16 +298,16 @@ class Standing:
     system: str
     mean: float
     low: float | None
-    """Lower bound of the mean, as `high` the upper; None for fewer queries than `fewest` or if all values are
-    equal."""
+    """Lower end of the mean's interval, whose upper end is `high`; both None for fewer queries than `fewest` or
+    if all values are equal."""
     high: float | None
     best: int | None
     """Best rank that the verdicts allow, 1 + the number of better systems; None if the measure has no direction."""
     worst: int | None
-    """Worst rank that the verdicts allow: number of systems minus the number of systems that are worse."""
+    """Worst rank that the verdicts allow: number of systems minus the number of worse ones; None like `best`."""
     letters: str
-    """Two systems share a letter exactly if neither is better. "" with a baseline, or if no difference could
-    be found."""
+    """Two systems share a letter unless one of them is better. "" with a baseline, or if no difference could be
+    found."""
     answered: int | None = None
     """Number of compared queries with an answer; None if datasets are compared."""
 
@@ -316,13 +321,14 @@ class Pair:
     difference: float
     """Mean of second minus first."""
     low: float | None
-    """Lower bound of the difference, as `high` the upper; None for fewer than `fewest` queries or equal
-    differences."""
+    """Lower end of the difference's interval, whose upper end is `high`; both None for fewer queries than
+    `fewest` or equal differences."""
     high: float | None
     p: float
     adjusted: float
     """p after correction over `comparisons` tests."""
     comparisons: int
+    """Number of tests over which p was corrected."""
     effect: float | None
     """Hedges' g; None for two queries or if the differences do not vary."""
     won: int
@@ -447,8 +453,10 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
     """Return the values of several systems on the queries for which all have a value.
 
     scores: {system: its scores}.
-    least: number of such queries below which BadValue is raised.
-    Raises BadValue also for fewer than two systems, and for scores that do not compare.
+    least: smallest number of such queries; for fewer BadValue is raised.
+
+    Raises BadValue also for fewer than two systems, for scores that do not compare, and for values outside 0..1
+    of a measure within it.
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
@@ -512,7 +520,7 @@ def compared(
 def compared_together(
     tables: Sequence[ScoreTable], baseline: str | None = None, method: ComparisonMethod | None = None
 ) -> list[Comparison]:
-    """Return the comparison of each table, with p-values corrected over all tables together; else as `compared`."""
+    """Return the comparison of each table as `compared` does, with p-values corrected over all tables together."""
     method = method or ComparisonMethod()
     tested = [_tested(table, baseline, method) for table in tables]
     return [_comparison(one, [other for other in tested if other is not one], baseline, method)
@@ -684,10 +692,10 @@ def _or_none(ends: Float64) -> _Ends:
 
 
 def with_wider_pairs(comparison: Comparison, table: ScoreTable, level: float) -> Comparison:
-    """Return the comparison with its pairs' intervals at another level, None for too few queries; means and
+    """Return the comparison with the intervals of its pairs at another level; means, their intervals and
     verdicts stay.
 
-    table: the values that were compared.
+    table: the values that were compared. For too few queries the intervals become None.
     """
     method, number = replace(comparison.method, level=level), {n: k for k, n in enumerate(table.systems)}
     pairs = np.array([(number[one.first], number[one.second]) for one in comparison.pairs], np.int64)
@@ -708,10 +716,11 @@ def compare_scores(
     groups: QueryGroups | None = None,
     measures: Sequence[str] = (),
 ) -> list[Comparison]:
-    """Return a comparison for each measure, on all queries or, with `groups`, also on each group.
+    """Return a comparison for each measure on all queries and, with `groups`, on their mean and on each group.
 
     scores: {system: its scores}.
     measures: names; by default all that have a direction and that every system has.
+
     Raises BadValue for fewer than two systems, no shared measure, and if no group has two queries.
     """
     if len(scores) < 2:
@@ -743,7 +752,8 @@ def signs(differences: Float64) -> tuple[int, int, int]:
 
 
 def equivalences(differences: Float64, method: ComparisonMethod) -> Float64:
-    """Return the p-value of equivalence of each row of differences, float64[rows]; NaN without a margin."""
+    """Return the p-value of equivalence within the method's margin for each row of differences, float64[rows];
+    NaN without a margin."""
     if method.margin is None:
         return np.full(len(differences), np.nan)
     return np.array([equivalence(d, method.margin) for d in differences])
@@ -757,11 +767,11 @@ def hedges_g(mean: float, deviation: float, count: int) -> float | None:
 
 
 def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -> Verdict:
-    """Return the verdict on a difference `mean`: "equivalent" if equivalence is significant, else by the test
-    of the difference.
+    """Return the verdict on a mean difference: "equivalent" if equivalence is significant, else by the test of
+    the difference.
 
     p, same: p-values of the difference and of equivalence, NaN if not tested.
-    way: 1 if more is better, -1 if less is, 0 if neither (then the verdict is "-").
+    way: 1 if more is better, -1 if less is, 0 if neither, which gives "-".
     """
     if not way:
         return "-"
@@ -811,10 +821,11 @@ def letters(apart: NDArray[np.bool_]) -> list[str]:
 
 
 def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTable:
-    """Return a table of the means of systems on several datasets, whose columns are datasets.
+    """Return a table whose columns are datasets and whose values are the systems' means on them.
 
     datasets: {dataset: its table, or the tables of its parts, whose means are averaged}.
     name: of the datasets together.
+
     Raises BadValue for fewer than two datasets, or if systems or measure differ.
     """
     if len(datasets) < 2:
@@ -842,12 +853,13 @@ def compared_across(
     method: ComparisonMethod | None = None,
     each: Iterable[Comparison] = (),
 ) -> Comparison:
-    """Return the comparison of systems over their means on several datasets; with a baseline also datasets
-    won and lost.
+    """Return the comparison of systems over their means on several datasets; with a baseline also how many
+    datasets each wins and loses.
 
     datasets, name: see `across`.
     each: comparisons with the baseline on single datasets, if already made.
-    Raises BadValue as `across`.
+
+    Raises BadValue for fewer than two datasets, or if systems or measure differ.
     """
     comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
@@ -883,8 +895,8 @@ def compared_across(
 def verdicts_across(
     datasets: Mapping[str, Sequence[ScoreTable]], method: ComparisonMethod | None = None
 ) -> dict[tuple[str, str], Verdict]:
-    """Return {(system, other): verdict on `system`} over the datasets that both have, without pairs that
-    share too few.
+    """Return {(system, other): verdict on `system`} over the datasets that both have; pairs that share too few
+    are left out.
 
     datasets: see `across`. A single dataset is compared on its queries, several on their means.
     """
@@ -930,8 +942,8 @@ def verdicts_across(
 
 
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
-    """Return the parts of a dataset as one table over all queries, with every part weighted equally; a single
-    part unchanged.
+    """Return the parts of a dataset as one table over all queries, in which every part weighs the same; a
+    single part is returned unchanged.
 
     Raises BadValue if systems or measure differ, or if there are no parts.
     """
@@ -967,9 +979,10 @@ def compared_by_group(
 ) -> list[Comparison]:
     """Return comparisons on all queries, on the mean over groups, then on each group of two or more queries.
 
-    method: by default BY_GROUP; p-values of groups are corrected together.
-    Raises UnknownName for an unknown baseline, BadValue if no group has two queries, and for a familywise
-    test such as tukey.
+    method: by default BY_GROUP, which corrects the p-values of all groups together.
+
+    Raises UnknownName for an unknown baseline, BadValue if no group has two queries, and for a test such as
+    tukey, which is of the pairs of one group.
     """
     method = method or BY_GROUP
     if TESTS.get(method.test).familywise:
@@ -1001,7 +1014,8 @@ SEVERAL = 6
 
 
 def disagrees(pair: Pair) -> bool:
-    """Return True if a pair's interval excludes 0 but its verdict is not better or worse, or the reverse."""
+    """Return True if exactly one of a pair's interval and verdict shows a difference; False without an
+    interval."""
     if pair.low is None or pair.high is None:
         return False
     return (pair.low > 0 or pair.high < 0) != (pair.verdict in ("better", "worse"))
@@ -1015,8 +1029,10 @@ def rank_text(standing: Standing, to: str = "-") -> str:
 
 
 def verdict(pair: Pair, c: Comparison) -> str:
-    """Return the verdict on a pair in words, with unanswered queries that may explain the difference; "not separable"
-    with its reason or the minimum detectable effect.
+    """Return the verdict on a pair in words: which is better, or "not separable" with its reason or the minimum
+    detectable effect.
+
+    Adds the queries that a system left unanswered if they alone may explain the difference.
 
     c: the comparison that the pair is from.
     """
@@ -1027,7 +1043,8 @@ def verdict(pair: Pair, c: Comparison) -> str:
 
 
 def many_unanswered(answered: int, queries: int, difference: float) -> bool:
-    """Return True if so many queries have no answer that these alone may explain a difference of means."""
+    """Return True if so many queries have no answer that they alone may explain a difference of means; False if
+    all have one."""
     return 1 - answered / queries >= min(MANY_UNANSWERED, abs(difference)) if answered < queries else False
 
 
@@ -1063,7 +1080,7 @@ def family(c: Comparison) -> str:
 
 
 def families(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return sentences on the correction of verdicts and its number of comparisons; [] without pairs."""
+    """Return sentences on how verdicts are corrected and over how many comparisons; [] without pairs."""
     made = dict.fromkeys(family(c) for c in comparisons if c.pairs)
     return [f"verdicts: {'; '.join(made)}", *_correction_scope(comparisons)] if made else []
 
@@ -1114,7 +1131,7 @@ def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> 
 
 
 def pair_records(c: Comparison) -> list[dict[str, object]]:
-    """Return a dict for each pair: its fields, with dataset, measure, means and method of the comparison."""
+    """Return {field: value} for each pair, with dataset, measure, means and method of the comparison."""
     about = {"dataset": c.dataset, "group": c.group, "measure": c.measure, "count": c.count, "unit": c.unit}
     settings = {"test": c.method.test, "correction": c.method.correction, "level": c.method.level}
     mean = {standing.system: standing.mean for standing in c.standings}
@@ -1132,8 +1149,8 @@ def briefly_named(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], 
 
 
 def pair_tables(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """Return two tables for a page, of all comparisons: means with marks of significance, and each pair of systems
-    with its verdict."""
+    """Return (means with marks of significance, all pairs of systems with verdicts) of all comparisons, as two
+    tables for a page."""
     comparisons, legend = briefly_named(comparisons)
     lines = [
         [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]
@@ -1182,7 +1199,8 @@ def _marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
 def compare_tables(
     comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
 ) -> tuple[Table, ...]:
-    """Return tables of systems and of pairs for each comparison, and sentences on the method.
+    """Return tables of systems and of pairs for each comparison, or by group if they are of groups, and
+    sentences on the method.
 
     long: list all pairs, not only `shown_pairs`.
     explain: say how the numbers were made.
@@ -1260,8 +1278,8 @@ def _by_group(comparisons: Sequence[Comparison], long: bool) -> Table:
 
 
 def shown_pairs(c: Comparison) -> tuple[Pair, ...]:
-    """Return the pairs that tables list by default: all pairs of up to six systems, else those with the best
-    or the baseline."""
+    """Return the pairs that tables list by default: all of up to six systems, else the best system's or the
+    baseline's."""
     return c.pairs if len(c.standings) <= SEVERAL else _with_best(c)
 
 

@@ -62,7 +62,8 @@ def student_quantile(p: float, df: float) -> float:
 
 
 def binomial_tail(successes: int, trials: int, chance: float = 0.5) -> float:
-    """Return the probability of at least `successes` in `trials` independent trials of probability `chance`."""
+    """Return the probability of at least `successes` successes in `trials` independent trials of probability
+    `chance`."""
     if not 0 < successes <= trials:
         return float(successes <= 0)
     # Each term is a multiple of its neighbour; sums beyond the range of doubles are shares of 0 or 1.

@@ -72,10 +72,11 @@ class FactorialDesign:
     @cached_property
     def contrasts(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...], Float64], ...]:
         """(factors, levels, weights of the systems) of each main effect, then of each interaction of two
-        factors, by numbers.
+        factors.
 
-        Weights, float64[systems], sum to 0; weights @ means is the effect. Of two levels the second is
-        compared with the first, of more each with the mean of the others.
+        Factors and levels are positions, counted from 0. Weights, float64[systems], sum to 0; weights @ means
+        is the effect. A factor of two levels has one effect, second level minus first; of more, one for each
+        level against the mean of the others.
         """
         # Effects average over all other factors. An interaction is the change of one factor's effect
         # between levels of the other.
@@ -97,7 +98,7 @@ class FactorialDesign:
 
 @dataclass(frozen=True)
 class FactorEffect:
-    """The effect of a factor's level, or the interaction of two levels of two factors."""
+    """The effect of a factor's level, or the interaction of a level each of two factors."""
 
     factors: tuple[str, ...]
     levels: tuple[str, ...]
@@ -107,7 +108,8 @@ class FactorEffect:
     other: float | None
     difference: float
     low: float | None
-    """Lower bound, as `high` the upper, valid for all effects together; None for fewer queries than `fewest`."""
+    """Lower end of an interval valid for all effects together, whose upper end is `high`; both None for fewer
+    queries than `fewest`."""
     high: float | None
     p: float
     adjusted: float
@@ -165,13 +167,12 @@ class FactorStudy:
 
     @property
     def unit(self) -> str:
-        """The unit that tests permute: "queries", or "collections" for two-level intervals over several
-        collections."""
+        """What the tests permute: "queries", or "collections" for two-level intervals over several collections."""
         return "collections" if self.method.interval == "two-level" and self.collections else "queries"
 
     @property
     def reach(self) -> Reach:
-        """The smallest p-value that the tests of the effects can give, compared with the level of significance."""
+        """The smallest p-value that the effects' tests can give, and whether it can be significant."""
         units = self.count if self.unit == "queries" else len(self.collections)
         m = self.method
         family = Family(len(self.effects), 1, m.correct)
@@ -193,10 +194,12 @@ _LEAST_DEALS = 999
 def variance_shares(
     parts: Sequence[Float64], factors: Sequence[Factor], method: ComparisonMethod
 ) -> tuple[VarianceSource, ...]:
-    """Return the sums of squares of collections, queries, factors, interactions and residual, with shares of
-    the total.
+    """Return the sources of variance (collections, queries, factors, interactions, residual), with sums of
+    squares and their shares of the total.
 
     parts: float64[systems, queries] for each collection, systems as in a `FactorialDesign`.
+
+    Shares are NaN if all values are equal.
     """
     # Generalised eta squared is an effect's sum of squares over its own plus those of collections, queries and
     # the residual (Olejnik and Algina 2003). p-values deal the levels of a factor at random within each query,
@@ -244,11 +247,12 @@ def variance_shares(
 def randomised_p(
     values: Float64, shape: tuple[int, ...], axes: tuple[int, ...], method: ComparisonMethod
 ) -> float:
-    """Return the p-value of an effect by permuting its factors' levels at random within each query.
+    """Return the p-value of a main effect or interaction, by permuting its factors' levels at random within
+    each query.
 
     values: float64[systems, queries].
     shape: number of levels of each factor.
-    axes: numbers of the effect's factors, one or two.
+    axes: positions of the effect's factors, one or two.
     """
     # For factors of two levels this is the paired randomisation test of the contrast. Otherwise deals are
     # limited by the work they take.
@@ -315,7 +319,8 @@ def factor_study(
     """Return the effects of a design's factors on a collection, and the shares of variance.
 
     table: values of the design's systems, in its order.
-    chosen: names of the factors that are estimated and corrected together, by default all.
+    chosen: names of the factors whose effects are estimated and corrected together, by default all.
+
     Raises BadValue for systems in another order, and for a test or interval that does not apply to effects.
     """
     return factor_study_across({table.dataset: [table]}, table.dataset, design, chosen, method)
@@ -328,12 +333,13 @@ def factor_study_across(
     chosen: Sequence[str] = (),
     method: ComparisonMethod | None = None,
 ) -> FactorStudy:
-    """Return the effects of a design's factors over collections of equal weight; `name` is the study's.
+    """Return the effects of a design's factors over collections of equal weight, as a study called `name`.
 
     datasets: {collection: its parts, of equal weight}.
     chosen: see `factor_study`.
+
     With the interval "two-level", intervals also resample collections, and tests swap levels by collection.
-    Raises BadValue as `factor_study`.
+    Raises the errors of `factor_study`.
     """
     method = method or ComparisonMethod()
     tables = [part for parts in datasets.values() for part in parts]

@@ -46,7 +46,7 @@ class GateRules:
     max_drop: float = 0.01
     """Largest accepted drop of a mean."""
     drops: Mapping[str, float] = field(default_factory=dict)
-    """Other largest drops, by measure."""
+    """{measure: largest accepted drop}, for measures that differ from `max_drop`."""
     confidence: float = 0.95
     """1 - the probability that a larger drop passes; also 1 - the probability that anything fails if nothing
     dropped."""
@@ -72,8 +72,7 @@ class GateRules:
 
 @dataclass(frozen=True, repr=False)
 class Gate:
-    """The verdict on a candidate against its baseline by a measure, on a dataset or a group of its queries,
-    with means, bound, p-value and lost queries.
+    """The verdict on a candidate against its baseline by a measure, on a dataset or a group of its queries.
 
     If less is better, a drop is a rise.
     """
@@ -89,7 +88,7 @@ class Gate:
     difference: float
     """After minus before; of logarithms for geometric means."""
     low: float
-    """One-sided bound of the difference on the worse side; NaN for a single query or if all changed equally."""
+    """One-sided bound of the difference on its worse side; NaN for a single query or if all changed equally."""
     max_drop: float
     confidence: float
     p: float
@@ -99,6 +98,7 @@ class Gate:
     deviation: float
     """Standard deviation of the differences."""
     lost: int
+    """Queries on which the candidate is worse."""
     broken: tuple[QueryDifference, ...]
     """The queries that lost most."""
     left_out: int = 0
@@ -133,10 +133,11 @@ class Gate:
 
     @property
     def needed(self) -> int | None:
-        """Number of queries that would decide an undecided gate with a probability of 80%, if the change
-        stays as measured.
+        """Number of queries that would decide an undecided gate with a probability of 80%, if the change stays
+        as measured.
 
-        None for a decided gate, an unknown deviation, noisy systems, if no number suffices, or above ten million.
+        None for a decided gate, an unknown deviation, noisy systems, and if no number up to ten million
+        suffices.
         """
         # To pass if the mean dropped by no more than allowed; else to fail, which takes a p-value and a
         # mean beyond the drop.

@@ -45,9 +45,9 @@ class LabelPairs:
         return np.flatnonzero(~np.isnan(self.human))
 
     def worth(self, measure: Measure, grades: Float64, queries: Ids) -> Float64:
-        """Return the value that each pair adds to a measure that sums over documents, float64[pairs].
+        """Return the value that each pair alone adds to a measure that sums over documents, float64[pairs].
 
-        grades: float64[pairs], grade to count for each pair.
+        grades: float64[pairs], the grade of each pair.
         queries: the model's queries.
         """
         count = len(grades)
@@ -58,9 +58,8 @@ class LabelPairs:
 
 
 def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list[LabelPairs]:
-    """Return, for each ranking, the pairs in its top k that the model labelled, with people's grades, NaN for
-    none.
-    """
+    """Return, for each ranking, the pairs in its top k that the model labelled, with people's grades; NaN for
+    an unjudged one."""
     both = pair_rows(model, human.queries, human.docs, human.query_of_row(), human.doc)
     grade = np.full(len(model.doc), np.nan)
     grade[both[both >= 0]] = human.grade[both >= 0]
@@ -95,7 +94,8 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True, eq=False)
 class LabelTables:
-    """A confusion table of two raters' labels for each query, and counts of pairs that only one labelled."""
+    """A confusion table of two raters' labels for each query, and the number of pairs that only one of them
+    labelled."""
 
     queries: Ids
     labels: Float64
@@ -214,7 +214,7 @@ def cohen_kappa(
 
 
 def ac1(table: Int64) -> float:
-    """Return Gwet's AC1 of a confusion table, a chance-corrected agreement; 1 if the table has only one grade.
+    """Return Gwet's AC1 of a confusion table, a chance-corrected agreement; 1 if the table has a single grade.
 
     table: number of pairs by both raters' grades, not all 0.
     """
@@ -228,10 +228,13 @@ def ac1(table: Int64) -> float:
 
 
 def coincidences(ratings: Float64, labels: Float64) -> Float64:
-    """Return Krippendorff's coincidence matrix of ratings, float64[labels, labels]; matrices of disjoint items add up.
+    """Return Krippendorff's coincidence matrix of ratings, float64[labels, labels]; items with fewer than two
+    ratings do not count.
 
     ratings: float64[raters, items]; NaN for a missing rating.
     labels: grades that may occur.
+
+    Matrices of disjoint items add up.
     """
     # Each item weighs as many as rated it; items with fewer than two ratings count for nothing.
     counts = (
@@ -244,9 +247,11 @@ def coincidences(ratings: Float64, labels: Float64) -> Float64:
 
 
 def alpha_of(coincidence: Int64 | Float64, labels: Float64, level: Level) -> float:
-    """Return Krippendorff's alpha of a coincidence matrix: 1 perfect, 0 chance; NaN if all ratings are equal.
+    """Return Krippendorff's alpha of a coincidence matrix: 1 perfect agreement, 0 as by chance; NaN if all
+    ratings are equal.
 
     level: "nominal", "ordinal" or "interval", the scale that defines the distance between grades.
+
     Raises UnknownName for another level.
     """
     if level not in LEVELS:
@@ -283,9 +288,12 @@ STATISTICS: dict[str, Statistic] = {
 
 
 def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "second")) -> Agreement:
-    """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled queries.
+    """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled
+    queries.
 
-    Raises BadValue as `label_tables`.
+    names: of the raters.
+
+    Raises BadValue if they share no pair, or for more than MOST_LABELS distinct grades.
     """
     tables = label_tables(first, second)
     whole, count = tables.table.sum(axis=0), len(tables.table)
@@ -316,7 +324,7 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
 
 
 def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]:
-    """Yield, RESAMPLES times, the sum of queries' tables, `by_query`, over a bootstrap sample of the queries.
+    """Yield sums of the queries' tables, `by_query`, over RESAMPLES bootstrap samples of the queries.
 
     least: number of queries below which nothing is yielded, by default `fewest`.
     """
@@ -326,12 +334,12 @@ def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]
 
 
 def binary_table(table: Int64, cut: int) -> Int64:
-    """Return the confusion table, int64[2, 2], of labels at positions below `cut` and from `cut` on."""
+    """Return the confusion table, int64[2, 2], of labels below and from position `cut`."""
     return np.array([[part[:, :cut].sum(), part[:, cut:].sum()] for part in (table[:cut], table[cut:])])
 
 
 def bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% interval (low, high) of resampled values without NaN; (NaN, NaN) if none is left."""
+    """Return the 95% interval (low, high) of resampled values, without NaN; (NaN, NaN) if none is defined."""
     defined = [value for value in values if not math.isnan(value)]
     if not defined:
         return math.nan, math.nan
@@ -344,7 +352,7 @@ def bounds(values: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class RaterBase:
-    """A rater's number of labels, mean grade, and share of grades of 1 or more."""
+    """Base rates of a rater: number of labels, mean grade, and share of grades of 1 or more."""
 
     name: str
     labels: int
@@ -474,9 +482,8 @@ AGREEMENTS_BY_QUERY = ResultKind("agree", Agreement, _with_queries)
 
 
 def rater_tables(results: Sequence[ManyRaters]) -> tuple[Table, ...]:
-    """Return for each result a sentence of counts, a table of each rater's base rates, and a table of alpha
-    over all raters.
-    """
+    """Return for each result a sentence of counts, a table of each rater's base rates, and a table of
+    Krippendorff's alpha."""
     tables = []
     for one in results:
         rates = [["rater", "labels", "queries", "mean grade", "1 or more"]]
@@ -499,7 +506,7 @@ RATERS = ResultKind("raters", ManyRaters, rater_tables)
 
 
 def few(queries: int) -> str:
-    """Return "; no interval: ..." for too few queries, else ""."""
+    """Return a clause, "; no interval: ...", for too few queries; "" otherwise."""
     return "" if queries >= fewest() else f"; no interval: fewer than {fewest()} queries"
 
 

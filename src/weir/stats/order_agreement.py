@@ -42,11 +42,12 @@ def _check_alike(a: Float64, b: Float64) -> None:
 
 
 def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
-    """Return the rank-biased overlap of two rankings, 0 to 1, extrapolated beyond their ends.
+    """Return the rank-biased overlap of two rankings, 0 to 1, extrapolated beyond their ends (RBO_ext).
 
     p: probability of reading on to the next rank.
-    Members and lengths may differ. Raises BadValue for p not between 0 and 1, an empty ranking or a repeated
-    member.
+
+    The rankings may differ in members and length. Raises BadValue for p not between 0 and 1, an empty ranking
+    or a repeated member.
     """
     # Webber, Moffat and Zobel 2010, equation 32.
     if not 0 < p < 1:
@@ -73,10 +74,13 @@ def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
 
 
 def tau_ap(truth: Float64, estimate: Float64) -> float:
-    """Return tau_AP of an estimated order of systems against the true order, -1 to 1; errors at the top weigh more.
+    """Return tau_AP of an estimated order of systems against the true order, -1 to 1; errors at the top weigh
+    more.
 
-    truth, estimate: float64[systems], larger is better. Ties in the truth count as errors.
-    NaN if the estimate is constant. Raises BadValue for different lengths.
+    truth, estimate: float64[systems], larger is better.
+
+    Ties in the truth count as errors, ties in the estimate are not compared. NaN if the estimate is constant.
+    Raises BadValue for different lengths.
     """
     # Yilmaz, Aslam and Robertson 2008, without ties. tauAP_b of Urbano and Marrero 2017 (tauap_b of autojudge)
     # is the mean of this and of the same with truth and estimate exchanged.
@@ -114,11 +118,14 @@ def order_interval(
     steps: int,
     limits: tuple[float, float] = (-1.0, 1.0),
 ) -> tuple[float, float]:
-    """Return the 95% interval (low, high) of a statistic of two orders of systems; NaN if undefined or for one query.
+    """Return the 95% interval (low, high) of a statistic of two orders of systems.
 
-    resampled: the statistic on resampled queries.
+    resampled: the statistic on resampled queries, without NaN.
     steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
     limits: least and largest possible value.
+
+    NaN if the statistic is undefined, also on all resampled queries, or for one query; (value, value) if it
+    never varies.
     """
     # Resampled orders hold the noise of two draws and agree less than measured ones, so their percentiles lie
     # below the value. Only their spread is used, around the value, with Student's t: on the scale of Fisher's
@@ -201,10 +208,11 @@ def order_agreement(
     """Return how two sets of labels agree on the order of systems, scored on the queries that both judge.
 
     runs: {system: its run}.
-    names: of the two sets of labels.
-    test: the paired test, in TESTS, that decides pairs of systems.
-    Raises BadValue for fewer than two systems or common queries, a system that answers none of these, and a
-    measure without a direction.
+    names: of the sets of labels.
+    test: the paired test, in TESTS, by which pairs of systems differ.
+
+    Raises BadValue for fewer than two systems or shared queries, a system that answers none of these queries,
+    and a measure without a direction.
     """
     if problem := no_direction_note([str(measure)]):
         raise BadValue(f"{problem[0]}; order systems by another measure")

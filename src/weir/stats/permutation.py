@@ -36,9 +36,10 @@ def exact_p_values(rows: Float64) -> Float64:
 
 
 def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for each row whose randomisation test has a p-value below about `level`, without draws, bool[rows].
+    """Return bool[rows], True for each row whose randomisation test has a p-value below about `level`, by an
+    expansion instead of draws.
 
-    rows: float64[rows, differences], a dozen or more.
+    rows: float64[rows, differences], a dozen differences or more.
     """
     # Quantile of a sum under random signs from its fourth and sixth cumulant: Cornish and Fisher 1937.
     z = normal_quantile(1 - level / 2)
@@ -56,8 +57,8 @@ def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
 
 
 def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for each row whose bootstrap-shift test has a p-value below about `level`, without draws,
-    bool[rows].
+    """Return bool[rows], True for each row whose bootstrap-shift test has a p-value below about `level`, by an
+    expansion instead of draws.
 
     rows: float64[rows, differences].
     """
@@ -134,7 +135,8 @@ def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64
 
 
 def enumerated(differing: int, draws: int) -> bool:
-    """Return True if `differing` nonzero differences have no more sign patterns than an exact test may take."""
+    """Return True if an exact test enumerates all sign patterns of `differing` nonzero differences: if there
+    are at most about `draws`."""
     # Flipping the sign of the first difference mirrors every sum, so half the patterns tell all.
     return differing <= draws.bit_length()
 

@@ -65,8 +65,8 @@ class Family:
     correct: str = "holm"
 
     def level(self, alpha: float, others: float) -> float:
-        """Return the level at which a test is significant if `others` tests of the family are; interpolated
-        for fractions."""
+        """Return the level at which a test is significant if `others` other tests of the family are;
+        interpolated for fractions."""
         low = math.floor(others)
         one = level_met(self.correct, self.tests, low, alpha)
         if low == others:
@@ -85,7 +85,7 @@ class Reach:
     """Lower bound of the adjusted p-values."""
     alpha: float
     fewest: int | None
-    """Smallest number of queries or datasets that can be significant; None if the draws are too few."""
+    """Smallest number of queries or datasets that can be significant, up to 64; None if the draws are too few."""
     draws: int = 0
     """Smallest number of draws that can be significant; 0 for a test that does not draw."""
 
@@ -144,12 +144,15 @@ def plan(
     test: str = TEST,
     names: tuple[str, str] = ("first", "second"),
 ) -> PowerPlan:
-    """Return the power plan for the differences, float64[queries], between two systems, `names`.
+    """Return the power plan for two systems from their differences, float64[queries].
 
     effects: true differences to find.
     wanted: required probability of finding them.
     test: "permutation", "t" or "bootstrap-shift".
-    Raises BadValue for fewer than two queries, numbers out of range, and a test of unknown power.
+    names: of the systems.
+
+    Nothing is planned if all differences are equal. Raises BadValue for fewer than two queries, numbers out of
+    range, and a test of unknown power.
     """
     n = len(differences)
     if n < 2:
@@ -205,9 +208,10 @@ def reach(
 
 
 def excess_kurtosis(rows: Float64) -> float:
-    """Return a common excess kurtosis of all rows, float64[rows, n], rounded to 0.25 and cut at KURTOSIS_BOUNDS.
+    """Return one excess kurtosis pooled over the rows of float64[rows, n], rounded to 0.25 and cut at
+    KURTOSIS_BOUNDS.
 
-    Below ten values it is shrunk towards KURTOSIS_PRIOR; 0 for n < 4, or rows that do not vary.
+    For n < 10 it is shrunk towards KURTOSIS_PRIOR; 0 for n < 4, or rows that do not vary.
     """
     # The sum of the rows' fourth k-statistics over that of unbiased squared variances: Fisher 1930; Tukey 1956
     # (polykays).
@@ -244,8 +248,9 @@ def power(
     deviation, kurtosis: standard deviation and excess kurtosis of the differences.
     test: "permutation", "t" or "bootstrap-shift".
     pilot: number of queries from which the deviation was estimated, by default `queries`.
-    Raises BadValue for fewer than two queries, a negative deviation, alpha outside 0..1 or a test of unknown
-    power.
+
+    With a deviation of 0 it is 0 or 1, or alpha for a difference of 0. Raises BadValue for fewer than two
+    queries, a negative deviation, alpha outside 0..1 or a test of unknown power.
     """
     detection = _checked(min(queries, pilot or queries), deviation, alpha, test)
     if deviation == 0:
@@ -265,11 +270,12 @@ def detectable(
     kurtosis: float = 0.0,
 ) -> float:
     """Return the smallest true difference that a two-sided paired test finds with probability `wanted`;
-    infinite if none.
+    infinite if there is none.
 
     deviation, test, kurtosis: see `power`.
     family: the tests corrected together.
-    Raises BadValue as `power`, and for `wanted` not between alpha and 1.
+
+    Raises the errors of `power`, and BadValue for `wanted` not between alpha and 1.
     """
     _checked(queries, deviation, alpha, test, wanted)
     shift = _smallest_shift(test, queries, wanted, alpha, family, kurtosis)

@@ -36,7 +36,7 @@ class Preference:
 
 @dataclass(frozen=True)
 class WinRate:
-    """Numbers of wins, ties and losses of `first` against `second`, and its win rate with interval."""
+    """Wins, ties and losses of `first` against `second`, and the win rate of `first` with its interval."""
 
     first: str
     second: str
@@ -49,7 +49,7 @@ class WinRate:
     rate: float
     """Mean over queries of the share of wins; a tie counts as half a win."""
     low: float
-    """Lower bound, as `high` the upper, of a 95% interval over queries; NaN for too few."""
+    """Lower end of a 95% interval over queries, whose upper end is `high`; NaN for too few."""
     high: float
 
 
@@ -61,7 +61,7 @@ class Strength:
     value: float
     """Logarithm of the strength, 0 on average; exp(difference) gives the odds of winning. NaN if undefined."""
     low: float
-    """Lower bound, as `high` the upper, of a 95% interval robust to dependent judgments of a query; NaN for
+    """Lower end of a 95% interval robust to dependent judgments of a query, whose upper end is `high`; NaN for
     too few queries."""
     high: float
 
@@ -80,7 +80,7 @@ class PreferenceOrder:
 
 
 def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
-    """Return the win rates of all pairs and the order by strength; raises BadValue for no preferences."""
+    """Return the win rates of all pairs, and the order by strength; raises BadValue without preferences."""
     preferences = list(given)
     if not preferences:
         raise BadValue("nobody has preferred anything yet")
@@ -90,8 +90,10 @@ def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
 
 
 def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
-    """Return the win rate of each compared pair, from the name that sorts first, sorted by names; a tie is
-    half a win, and each query weighs the same.
+    """Return the win rate of each compared pair, of the name that sorts first against the other, sorted by
+    names.
+
+    A tie is half a win, and each query weighs the same.
     """
     names = sorted({name for one in preferences for name in (one.first, one.second)})
     rates = []
@@ -117,7 +119,7 @@ def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
 
 
 def bradley_terry(preferences: Sequence[Preference]) -> tuple[tuple[Strength, ...], str]:
-    """Return (maximum-likelihood strengths, largest first; ""), or ((); the reason why there are none).
+    """Return (maximum-likelihood strengths, largest first, ""), or ((), the reason why there are none).
 
     A tie is half a win for each. Intervals allow for dependent judgments of a query.
     """

@@ -28,11 +28,12 @@ EXCERPT_LETTERS = 200  # characters of a document
 
 @dataclass(frozen=True)
 class Shift:
-    """A relevant document whose rank changed between two runs; a rank is None if it was not returned."""
+    """A relevant document whose rank changed between two runs."""
 
     document: str
     grade: float
     before: int | None
+    """Rank in the first run, `after` in the second; None if not returned."""
     after: int | None
     title: str = ""
     text: str = ""
@@ -150,7 +151,8 @@ def query_differences(
 
 
 def with_documents(differences: QueryDifferences, qrels: Qrels, first: Run, second: Run) -> QueryDifferences:
-    """Return the differences with the relevant documents of each listed query that moved most (`shifts`)."""
+    """Return the differences, each listed query with the relevant documents whose ranks changed most
+    (`shifts`)."""
     return _each(differences, lambda one: replace(one, documents=shifts(one.query, qrels, first, second)))
 
 
@@ -158,7 +160,8 @@ def shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ..
     """Return up to three relevant documents of a query whose ranks changed most between two runs, largest
     change first.
 
-    A change counts more near the top. () for a query without judgments.
+    A change counts by the difference of 1 / log2(rank + 1), 0 if not returned. () for a query without
+    judgments.
     """
     q = int(qrels.queries.codes([query])[0])
     if q < 0:
@@ -183,6 +186,8 @@ def with_texts(
     differences: QueryDifferences, queries: Queries | None, corpus: Corpus | None
 ) -> QueryDifferences:
     """Return the differences with the texts of queries and documents that the collection has.
+
+    queries, corpus: None leaves their texts out.
 
     Raises BadValue if the collection has none of the queries.
     """

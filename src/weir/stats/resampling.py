@@ -69,7 +69,7 @@ def sign_sums(values: Float64, draws: int, generator: np.random.Generator) -> It
 def resampled_sums(columns: Float64, resamples: int, generator: np.random.Generator) -> Iterator[Float64]:
     """Yield sums over queries drawn with replacement, in blocks float64[samples of the block, columns].
 
-    columns: float64[columns, queries], whose sums do not depend on each other.
+    columns: float64[columns, queries]; all are summed over the same samples.
     """
     by_query = summable(columns).T
     for counts in resampled_counts(columns.shape[1], resamples, generator, _cells(len(columns))):
@@ -85,7 +85,8 @@ def resampled_counts(
 ) -> Iterator[Float64]:
     """Yield how often each query occurs in samples drawn with replacement, in blocks float64[samples, queries].
 
-    Each block reuses the memory of the previous block.
+    A block is valid until the next, which reuses its memory.
+
     cells: approximate block size.
     """
     # Independent Poisson counts, given their sum, are a sample of that size drawn with replacement. With a mean
@@ -176,7 +177,7 @@ def _check_level(level: float) -> None:
 
 
 def percentiles(samples: Float64, level: float = LEVEL) -> Float64:
-    """Return the bounds of the middle share `level` of samples along the first axis, float64[..., 2]."""
+    """Return (low, high) of the central share `level` of samples along the first axis, float64[..., 2]."""
     # Efron and Tibshirani 1993, section 13.3.
     ends: Float64 = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return ends.T
@@ -199,7 +200,8 @@ def has_percentile(p: int, count: int) -> bool:
 
 
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
-    """Return the mean of each measure with its interval (`mean_bounds`); geometric means for logarithms."""
+    """Return the mean of each measure with its interval by `mean_bounds`, over the queries with a value; of
+    logarithms the geometric mean."""
     # Resampled in id order and from the same seed for each measure.
     values = scores.values[:, scores.id_order()]
     defined = ~np.isnan(values)
@@ -233,7 +235,7 @@ def _within_unit(measure: str, values: Float64) -> bool:
 
 
 def or_nan(ends: Sequence[float]) -> tuple[float, float]:
-    """Return (low, high) with each NaN replaced by the object `math.nan`, so that equal tuples compare as equal."""
+    """Return (low, high) with each NaN as the object `math.nan`, so that equal tuples compare as equal."""
     low, high = (math.nan if math.isnan(end) else end for end in ends)
     return low, high
 
@@ -245,11 +247,9 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return the interval (low, high) of the mean of `values`, float64[n], ignoring NaN.
+    """Return the interval (low, high) of the mean of `values`, float64[n], leaving NaN out.
 
-    (NaN, NaN) for fewer than `fewest(level)` values or equal values, see `mean_bounds`.
-
-    generator, level, resamples, unit: see `mean_bounds`.
+    generator, level, resamples, unit: see `mean_bounds`, also for (NaN, NaN).
     """
     rows = values[None, ~np.isnan(values)]
     return or_nan(mean_bounds([rows], generator, level, resamples, np.array([unit]))[0].tolist())
@@ -261,10 +261,11 @@ def ratio_interval(
     less: tuple[Float64, Float64] | None = None,
     level: float = LEVEL,
 ) -> tuple[float, float]:
-    """Return percentile bootstrap bounds of a ratio of two sums over queries, or of its difference from the
-    ratio `less`.
+    """Return percentile bootstrap bounds (low, high) of a ratio of two sums over queries, or of its difference
+    from the ratio `less`.
 
-    parts: (numerator, denominator) by query, float64[queries] each.
+    parts: (numerator, denominator) by query, float64[queries] each; `less` likewise.
+
     Samples with a denominator of 0 are left out; NaN if none remains, or for fewer than `fewest` queries.
     Raises BadValue for a level outside 0..1.
     """
@@ -284,7 +285,7 @@ def ratio_interval(
 
 
 def resampled_means(values: Float64, generator: np.random.Generator, resamples: int) -> Float64:
-    """Return means of samples drawn with replacement from `values`, float64[resamples]; for a matrix
+    """Return means of bootstrap samples of `values`, float64[resamples]; of each row of a matrix,
     float64[resamples, rows]."""
     sums = _all_sums(np.atleast_2d(values), resamples, generator)
     means: Float64 = sums / values.shape[-1]
@@ -319,12 +320,14 @@ def mean_bounds(
     unit: NDArray[np.bool_] | None = None,
     geometric: bool = False,
 ) -> Float64:
-    """Return bounds of the mean of the parts' means, for each row, float64[rows, 2]: Wilson's for shares,
-    Student's for few values, else by percentile bootstrap.
+    """Return bounds of the mean of the parts' means for each row, float64[rows, 2]: Wilson's for shares,
+    Student's for few values, else percentile bootstrap.
 
-    parts: float64[rows, queries] each, without NaN.
-    unit: bool[rows], True if a row's values are within 0..1.
+    parts: float64[rows, queries] each, without NaN; a single part for a plain mean.
+    generator, resamples: of the bootstrap; None draws from the fixed SEED.
+    unit: bool[rows], True if a row's values are within 0..1; None if no row's are.
     geometric: values are logarithms, and each part's mean is exponentiated.
+
     NaN for fewer than `fewest` values, a part of one value, or equal values, except 0 or 1 within `unit`.
     Raises BadValue for a level outside 0..1.
     """
@@ -366,7 +369,7 @@ def _small_rows(
 
 
 def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return Wilson's bounds of the share `successes` / `count`; `count` must be above 0."""
+    """Return (low, high), Wilson's bounds of the share `successes` / `count`; `count` must be above 0."""
     # Wilson 1927.
     z2 = normal_quantile((1 + level) / 2) ** 2
     share = successes / count
@@ -394,7 +397,7 @@ def share_below(successes: int, count: int) -> float:
 def few_bounds(
     parts: Sequence[Float64], level: float = LEVEL, unit: bool = False, geometric: bool = False
 ) -> tuple[float, float]:
-    """Return Student's bounds of the mean of the parts' means; NaN without variance.
+    """Return Student's bounds (low, high) of the mean of the parts' means; NaN without variance.
 
     parts: float64[queries] each.
     level, unit, geometric: see `mean_bounds`.
@@ -500,7 +503,8 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
 
 
 def resampled(rows: Float64, draws: Draws) -> tuple[Float64, Float64]:
-    """Return (means, standard errors) of bootstrap samples, float64[draws, rows] each; all rows share the samples.
+    """Return (means, standard errors) of bootstrap samples, float64[draws, rows] each; all rows use the same
+    samples.
 
     rows: float64[rows, queries].
     """
@@ -574,10 +578,11 @@ _DEVIATION_ROUNDING = 1e-12
 def simultaneous_bounds(
     parts: Sequence[Float64], weights: Sequence[float], level: float = LEVEL, draws: Draws | None = None
 ) -> Float64:
-    """Return bounds of each row's weighted sum of means, valid for all rows together, float64[rows, 2].
+    """Return bounds of each row's weighted sum of its means on the collections, valid for all rows together,
+    float64[rows, 2].
 
     parts: float64[rows, queries] for each collection, two or more queries.
-    weights: of each collection.
+    weights: of the collections.
     """
     # A bound is as many standard errors off as the largest deviation of any row reaches with probability
     # `level`, which accounts for number and correlation. Each sample is divided by the error of an estimated
@@ -607,8 +612,8 @@ def simultaneous_bounds(
 
 
 def two_level_bounds(parts: Sequence[Sequence[Float64]], level: float, draws: Draws) -> Float64:
-    """Return bounds of each system's mean over resampled datasets, valid for all systems together,
-    float64[systems, 2].
+    """Return bounds of each system's mean over datasets, by resampling datasets and their queries, valid for
+    all systems together, float64[systems, 2].
 
     parts: for each dataset the float64[systems, queries] values of its parts.
     """

@@ -26,7 +26,7 @@ class RunNoise:
     def error(self, differences: Float64) -> tuple[float, float]:
         """Return (standard error, degrees of freedom) of the mean difference of two systems with this noise.
 
-        differences: float64[n], n at least 2.
+        differences: float64[n], two or more.
         """
         # Both systems are taken to be as noisy as the one that was asked again (Satterthwaite 1946). Noise that differs
         # from query to query is counted twice, as differences vary with it: the error is rather too large.
@@ -43,7 +43,8 @@ class RunNoise:
         return exact_mean(differences) - (student_quantile(level, degrees) * error if error else 0.0)
 
     def tail(self, differences: Float64) -> float:
-        """Return the one-sided p-value that two noisy systems' mean difference is above 0; 0 or 1 without variance."""
+        """Return the one-sided p-value of the claim that the mean difference of two noisy systems is above 0; 0
+        or 1 without variance."""
         error, degrees = self.error(differences)
         mean = exact_mean(differences)
         return student_tail(mean / error, degrees) if error else float(mean <= 0)

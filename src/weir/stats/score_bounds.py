@@ -44,9 +44,9 @@ class Unjudged:
 
     @staticmethod
     def of(runs: Sequence[Run], qrels: Qrels, k: int, highest: float = 0) -> Unjudged:
-        """Return the unjudged documents in the top k of these runs, for judged queries.
+        """Return the unjudged documents in the top k of any of these runs, for judged queries.
 
-        highest: the highest grade that an unjudged document may get, if larger than the largest in `qrels`.
+        highest: grade that an unjudged document may get, if larger than the largest in `qrels`.
         """
         tops = [run.top(k) for run in runs]
         codes, distinct = distinct_strings(
@@ -80,7 +80,8 @@ class Unjudged:
         return ranks
 
     def filled(self, relevant: NDArray[np.bool_]) -> Qrels:
-        """Return the judgments with the unjudged documents selected by `relevant`, bool[n], judged relevant."""
+        """Return the judgments with the unjudged documents selected by `relevant`, bool[n], at the highest
+        grade; the others stay unjudged."""
         qrels = self.qrels
         return Qrels.from_columns(
             qrels.queries,
@@ -105,9 +106,13 @@ class ScoreBounds:
 def score_bounds(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, highest: float = 0
 ) -> dict[str, ScoreBounds]:
-    """Return {run: exact bounds of its scores} over all possible judgments of the unjudged documents in any top k.
+    """Return {run: bounds of its scores over all possible judgments of the unjudged documents in the top k of
+    any run}.
+
+    k is the measure's cutoff.
 
     highest: see `Unjudged.of`.
+
     Raises BadValue for a measure of unknown bounds, or without a cutoff of at most MOST_RANKS.
     """
     k = _cutoff(measure)
@@ -160,11 +165,8 @@ def _bounds_by_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreB
 
 
 def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
-    """Return (nDCG's numerator over judged documents, float64[queries]; discount of each unjudged document,
-    float64[n]).
-
-    The discount is 0 beyond the cutoff.
-    """
+    """Return (nDCG's numerator over judged documents, float64[queries]; discount of each unjudged document at
+    its rank, float64[n], 0 beyond the cutoff)."""
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
     query, judged_rank, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)
@@ -249,11 +251,12 @@ def _largest_ratio(
 def turning_pairs(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE
 ) -> dict[tuple[str, str], bool]:
-    """Return {(better, worse by score): detected} for the pairs of runs whose order the unjudged documents
-    can reverse.
+    """Return {(better, worse by score): detected} for the pairs of runs whose order the unjudged documents can
+    reverse.
 
-    detected: True if the default test would find their difference with a power of 80%.
     measure: an nDCG; raises BadValue for a measure of unknown bounds.
+
+    `detected` is True if the default test would find their difference with a power of 80%.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k)

@@ -67,7 +67,8 @@ def _score_notes(scores: Scores) -> tuple[Note, ...]:
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
-    """Return the notes on several systems' scores: notes that all share once, others preceded by the system's name.
+    """Return the notes on several systems' scores: a note of all systems once, others with the systems' names
+    before them.
 
     scores: {system: its scores}.
     """
@@ -141,9 +142,8 @@ def _other_texts_notes(scores: Mapping[str, Scores]) -> list[Note]:
 
 
 def row_notes(rows: Iterable[Row]) -> list[Note]:
-    """Return notes on the rows of a grid, except rows of groups, such as on unanswered queries, wide ties and
-    few judged documents.
-    """
+    """Return notes on the rows of a grid, such as on unanswered queries, wide ties and few judged documents;
+    rows of groups do not count."""
     rows = [row for row in rows if not row.group and row.groups is None]
     unanswered = {(r.system, r.dataset): r for r in rows if r.answered < r.queries}
     worst = sorted(unanswered.values(), key=lambda r: r.answered / r.queries)
@@ -188,7 +188,7 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
 
 
 def answered_rate(row: Row) -> float | None:
-    """Return the share of judged documents in the top 10, over answered queries only; None if unknown."""
+    """Return the mean share of judged documents in the top 10 over answered queries; None if unknown."""
     if row.judged_at_10 is None:
         return None
     return _rate_of_answers(row.judged_at_10, row.queries, row.answered, row.conventions)
@@ -247,7 +247,7 @@ def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list
 
 
 def exchange_notes(qrels: Qrels) -> list[Note]:
-    """Return [a note] if the judgments look like a run's scores, else []."""
+    """Return one note if the judgments look like a run's scores, else []."""
     clause = scores_as_grades(qrels.grade, qrels.ptr)
     return [Note(f"{clause}, as scores do; judgments come first, then runs")] * bool(clause)
 
@@ -300,9 +300,10 @@ def without_relevant(queries: int, judged: int) -> str:
 
 
 def own_counts(judged: Judged) -> tuple[int, int]:
-    """Return (rankings that begin with their query's own document, rankings with it in the top OWN_DEPTH).
+    """Return (number of rankings that begin with the query's own document, number with it in the top
+    OWN_DEPTH).
 
-    The second is 0 if such documents are judged relevant, as then they may be meant.
+    The second is 0 if own documents are judged relevant, as then they may be meant.
     """
     qrels, near = judged.judgments, judged.own_near
     meant = near and not (isinstance(qrels, Qrels) and not qrels.own_relevant)
@@ -310,7 +311,7 @@ def own_counts(judged: Judged) -> tuple[int, int]:
 
 
 def own_documents_said(first: int, near: int, rankings: int) -> str:
-    """Return a sentence on the own documents of queries in rankings; "" if hardly any.
+    """Return a sentence on rankings that hold their query's own document; "" if hardly any does.
 
     first, near: from `own_counts`.
     """
@@ -328,8 +329,8 @@ def noted(
     qrels: Qrels | IntentQrels | None,
     measures: tuple[Measure, ...],
 ) -> Scores:
-    """Return the scores with notes on grades, measure names, unjudged rankings, cutoffs not reached and ties
-    as floats.
+    """Return the scores with notes on grades, measures' names, unjudged rankings, cutoffs not reached and ties
+    of scores as float32.
 
     qrels: None if all grades are whole and of unknown origin.
     """
@@ -388,11 +389,11 @@ def reaches(measure: Measure, k: int) -> bool:
 
 
 def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> Note:
-    """Return a note that rankings end at rank k among documents of equal score, and what to do.
+    """Return a note that rankings end, at rank k, among documents of equal score, and what to do.
 
     queries: number of these rankings.
-    known: documents beyond the cut are known to have the same score.
-    searched: those documents were searched too.
+    known: it is known that documents beyond the cut have the same score.
+    searched: the documents beyond the cut were searched too.
     """
     where = f"the last document, at rank {k:,}, is tied in {counted(queries, 'query', 'queries')}"
     if searched:
@@ -402,10 +403,11 @@ def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> 
 
 
 def cut_depth(retrieved: Int32) -> int | None:
-    """Return the longest ranking's length if at least CUT_SHARE of the rankings have it, and thus look cut;
-    None if not, or for fewer than CUT_QUERIES.
+    """Return the length of the longest ranking if so many have it (CUT_SHARE) that they look cut there; else
+    None.
 
-    retrieved: int32[queries], number of documents of each ranking; empty rankings do not count.
+    retrieved: int32[queries], number of documents of each ranking; empty rankings do not count, and fewer than
+        CUT_QUERIES give None.
     """
     lengths = retrieved[retrieved > 0]
     if len(lengths) < CUT_QUERIES or (lengths == lengths.max()).mean() < CUT_SHARE:
@@ -414,7 +416,8 @@ def cut_depth(retrieved: Int32) -> int | None:
 
 
 def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[Note]:
-    """Return [a note] on measures whose cutoff exceeds `depth`, the length of the longest ranking; [] if none.
+    """Return one note on the measures whose cutoff exceeds `depth`, the length of the longest ranking; [] if
+    none does.
 
     once: words on documents that were removed from the rankings.
     """
@@ -446,7 +449,10 @@ def depth_notes(
 
 
 def deeper_notes(scores: Mapping[str, Scores], measures: Iterable[str] = ()) -> list[Note]:
-    """Return the `depth_notes` of scores for these measures, by default all."""
+    """Return `depth_notes` for the depths in these scores.
+
+    measures: by default all.
+    """
     depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
     whole = {name for name, one in scores.items() if one.origin.whole}
     names = tuple(measures) or dict.fromkeys(m for one in scores.values() for m in one.measures)
@@ -501,7 +507,8 @@ LEFT_OUT = "missing=answered-only"
 
 
 def unanswered_outcome(conventions: Iterable[str]) -> str:
-    """Return "score 0", or "leave the mean" if all these conventions leave unanswered queries out."""
+    """Return what unanswered queries do, in words: "score 0", or "leave the mean" if all these conventions
+    leave them out."""
     return "leave the mean" if all(LEFT_OUT in one for one in conventions) else "score 0"
 
 
@@ -573,7 +580,8 @@ def _tie_ends(row: Row) -> tuple[float, float] | None:
 
 
 def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
-    """Return [a note] on the mean of each measure that the order of ties could change most; [] below TIES_MATTER.
+    """Return one note on the mean of each measure that the order of ties could change most; [] if all changes
+    are below TIES_MATTER.
 
     named: name that mean's system and dataset, and count the other rows.
     """
@@ -594,9 +602,8 @@ def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
 
 @checked
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
-    """Return a row for each measure: its mean over the queries that count, the 95% interval, and, if known,
-    range over ties, judged share and mean by people's labels.
-    """
+    """Return a row for each measure: mean over the queries that count, 95% interval, and, if known, range over
+    orders of ties, judged share and mean by people's labels."""
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
     counted, movable = scores.counted(), scores.movable()
     ends = scores.tie_bounds() if movable.any() else np.empty((0, 2))
@@ -741,7 +748,8 @@ def _lacking(row: Row) -> str:
 
 
 def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return a note for each sentence on a model's labels in these rows, with the collections if there are several."""
+    """Return each sentence on a model's labels in these rows once, after the collection's name if there are
+    several."""
     labels, datasets = dict[tuple[str, str], None](), set[str]()
     for row in rows:
         datasets.add(row.dataset)
@@ -753,8 +761,8 @@ def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def shows_judged(rows: Sequence[Row]) -> bool:
-    """Return True if a table should add Judged@10: it is known for every group of queries, and not a measure
-    of the rows."""
+    """Return True if a table should have a column Judged@10: known for some row and every answered group, and
+    not itself a measure."""
     rated = False
     for row in rows:
         if row.measure == JUDGED or (row.group and row.answered and row.judged_at_10 is None):

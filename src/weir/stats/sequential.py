@@ -33,9 +33,11 @@ _ROUNDING = 1e-9
 
 
 def e_values(differences: Float64, bound: float = 0.0) -> Float64:
-    """Return, after each difference, the e-value against the claim that the mean is at most `bound`, float64[..., n].
+    """Return the e-value after each difference against the claim that the mean is at most `bound`, float64[...,
+    n].
 
     differences: float64[..., n] within -1..1; leading axes are separate samples.
+
     Raises BadValue for a bound not above -1 and at most 1, no differences, and differences outside -1..1.
     """
     if not -1 < bound <= 1:
@@ -45,10 +47,11 @@ def e_values(differences: Float64, bound: float = 0.0) -> Float64:
 
 
 def lower_bounds(differences: Float64, level: float = LEVEL) -> Float64:
-    """Return, after each difference, a lower bound of the mean, float64[n]; all hold together with
-    probability `level`.
+    """Return a lower bound of the mean after each difference, float64[n], -1 if there is none; all hold
+    together with probability `level`.
 
     differences: float64[n] within -1..1, in random order.
+
     Raises BadValue for no differences, values outside -1..1, and a level outside 0..1.
     """
     values = _checked(differences)
@@ -84,7 +87,8 @@ def _raised(values: Float64, low: float, enough: float) -> float:
 
 
 def first_at(values: Float64, least: float) -> int | None:
-    """Return the position, from 1, of the first value of at least `least`, up to rounding; None if none."""
+    """Return the position, counted from 1, of the first value that reaches `least`, up to rounding; None if
+    none does."""
     reached = np.flatnonzero(values >= least * (1 - _ROUNDING))
     return int(reached[0]) + 1 if len(reached) else None
 

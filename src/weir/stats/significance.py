@@ -148,11 +148,11 @@ def significance(
     smallest: Callable[[int, int, Draws], float] = _no_bound,
     detection: Detection | None = None,
 ) -> Callable[[Function], Function]:
-    """Return a decorator that registers a function as a test of this name.
+    """Return a decorator that registers a function as a test called `name`.
 
     drawn: the test draws at random.
     familywise: the p-values already hold for all pairs together.
-    smallest: returns the smallest p-value that (units, systems, draws) allow.
+    smallest: returns the smallest p-value possible with (units, systems, draws).
     detection: how the test's power is computed; None if it is not known.
     """
 
@@ -274,9 +274,9 @@ def t_statistic(differences: Float64) -> float:
 
 
 def t_tail(differences: Float64) -> float:
-    """Return the p-value of the one-sided paired t-test for a mean difference above 0.
+    """Return the one-sided p-value of the paired t-test for a mean difference above 0.
 
-    0.5 to the power n if all n differences are equal and above 0.
+    If all n differences are equal and above 0, it is 0.5 to the power n.
     """
     t = t_statistic(differences)
     # Equal differences have no known deviation: the probability that all signs are alike.
@@ -312,9 +312,9 @@ def wilcoxon_p(differences: Float64) -> float:
 
 
 def sign_p(differences: Float64, tie: float = 0.0) -> float:
-    """Return the two-sided p-value of the sign test of differences; 1 if none counts.
+    """Return the two-sided p-value of the sign test of differences; 1 if no difference counts.
 
-    tie: differences within plus and minus this do not count.
+    tie: differences of at most this size do not count.
     """
     won, lost = int(np.sum(differences > tie)), int(np.sum(differences < -tie))
     return min(1.0, 2 * binomial_tail(max(won, lost), won + lost))
@@ -356,7 +356,8 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield the range (largest minus smallest) of system means in each random permutation, in blocks float64[n].
+    """Yield the range (largest minus smallest) of the systems' means in random permutations, in blocks
+    float64[permutations of the block].
 
     values: float64[systems, queries], permuted among systems within each query.
     """

@@ -48,10 +48,11 @@ class Abstention:
     oracle: tuple[float, ...]
     """Mean at each rate if the queries with the lowest values are left out instead."""
     nauc: float
-    """Area between curve and overall mean, divided by the oracle's; negative if confidence misleads, or NaN."""
+    """Area between curve and overall mean, divided by the oracle's; negative if confidence misleads, NaN if all
+    values are equal."""
 
     def to_dict(self) -> dict[str, object]:
-        """Return {field: value} with None for a NaN field."""
+        """Return {field: value}, None for NaN."""
         return {k: None if v != v else v for k, v in asdict(self).items()}  # noqa: PLR0124 - NaN alone differs from itself
 
 
@@ -124,11 +125,13 @@ def nauc(own: Float64, oracle: Float64) -> float:
 
 
 def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
-    """Return the mean over the remaining queries at each of ABSTENTION_RATES, the least confident left out
+    """Return the mean over the queries that remain at each of ABSTENTION_RATES, the least confident left out
     first, float64[rates].
 
     sure: confidence of each query.
-    Raises BadValue for no queries, a wrong number of confidences or another rule of ties.
+
+    At least one query remains. Raises BadValue for no queries, a wrong number of confidences or another rule of
+    ties.
     """
     n = len(values)
     if n == 0 or len(sure) != n or ties not in ("mean", "order"):
@@ -156,7 +159,8 @@ def best(score: Float64, ptr: Int64) -> Float64:
 
 @CONFIDENCES.register("std")
 def spread(score: Float64, ptr: Int64) -> Float64:
-    """Return the standard deviation of each query's scores (divided by n), float64[queries]; 0 for an empty ranking.
+    """Return the population standard deviation of each query's scores, float64[queries]; 0 for an empty
+    ranking.
 
     ptr: int64[queries + 1], offsets of the queries' scores.
     """
@@ -276,13 +280,14 @@ def threshold(
     rules: ThresholdRules | None = None,
     unanswerable: Iterable[str] = (),
 ) -> Threshold:
-    """Return the lowest confidence at which a system should answer, chosen on half of the queries, tested on
-    the others.
+    """Return the lowest confidence at which a system should answer, chosen on half of the queries, with its
+    outcome on the other half.
 
     measure: reported for the answerable queries, which have a grade above 0.
     unanswerable: queries to count as unanswerable although nothing is judged for them.
-    Raises BadValue for fewer than four queries of either kind, an undefined measure and a measure whose worst
-    value is not 0, UnknownName for another confidence.
+
+    Raises BadValue for fewer than four queries of either kind, a measure undefined for some query, and one
+    whose worst value is not 0; UnknownName for another confidence.
     """
     rules = rules or ThresholdRules()
     if measure.geometric or direction(str(measure)) <= 0:

@@ -165,8 +165,11 @@ class FunctionSystem:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
-        """Copy the object (`own_copy`), let it index the corpus if it has `index`, and return its searcher.
-        Raises BadRanking if `index` returns an object that cannot search."""
+        """Return a searcher by a copy (`own_copy`) of the function or object, which first indexes the corpus if
+        it has `index`.
+
+        Raises BadRanking if `index` returns an object that cannot search.
+        """
         searcher: object = own_copy(self.answer)
         if beir := _beir_search(searcher):
             return FunctionSearcher(str(self), corpus, partial(beir, dict(corpus.items())))
@@ -209,8 +212,8 @@ class FunctionSearcher:
 
 @dataclass(frozen=True)
 class FunctionReranker:
-    """A re-ranker that scores by a ScoreFunction or by `predict` of a PairPredictor; raises BadValue for a depth
-    below 1."""
+    """A re-ranker by a function of texts (ScoreFunction) or by `predict` of a PairPredictor; raises BadValue
+    for a depth below 1."""
 
     score: ScoreFunction | PairPredictor
     identity: Identity
@@ -510,7 +513,8 @@ class Filtered:
 
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
-    """Return the queries, restricted further to documents for which `fitting`, bool[documents], is True."""
+    """Return the queries, restricted further to documents for which `fitting`, bool[documents], is True; their
+    own filters are applied first."""
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
         metadata = datasets.load.filtered(queries, corpus).metadata or metadata

@@ -72,7 +72,7 @@ def rankings(
     """Return a searcher's rankings of permitted documents, checked: one for each query, in order.
 
     who, collection: name the system in messages.
-    beyond: number of the k results that only show what follows the cut.
+    beyond: number of the k results that only show whether more follow.
 
     Raises PluginError for an invalid run, and for any exception but WeirError and MemoryError.
     """
@@ -157,7 +157,8 @@ def _run_flaw(run: object, queries: Queries) -> str:
 
 
 def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -> Run:
-    """Return the rankings that a user's function gave for these queries, as a run.
+    """Return the rankings that a user's function gave for these queries, as a run; a query without one gets
+    none.
 
     answer: in any form that `weir.evaluate` takes except a path, or a list of rankings, one for each query.
 
@@ -206,7 +207,8 @@ class AnsweredDocuments:
 
     @property
     def ids(self) -> Ids:
-        """Documents of the collection; for NO_DOCUMENTS, the documents named so far."""
+        """Identifiers of the collection's documents; for NO_DOCUMENTS, of the documents that `codes` was given
+        so far."""
         return Ids.of(self._numbers) if self.corpus is NO_DOCUMENTS else self.corpus.ids
 
 
@@ -228,11 +230,12 @@ def described_unknown(unknown: str) -> dict[str, object]:
 def known_rows(
     query: Int32, doc: Int32, names: Callable[[int], str], queries: Ids, unknown: str = "", hint: str = ""
 ) -> tuple[Int64, str]:
-    """Return (int64 rows whose documents the collection has, a sentence on the dropped rows or "").
+    """Return (positions of the rows whose documents the collection has, int64; a sentence on the dropped rows,
+    or "").
 
-    query, doc: query and document number of each row. Document -1 is unknown.
+    query, doc: query and document number of each row; document -1 is unknown.
     names: returns the identifier of a row's document.
-    unknown: "refuse" or "drop"; "" for a system without this setting.
+    unknown: "refuse" or "drop"; "" refuses, for a system without this setting.
     hint: advice for the message.
 
     Raises BadRanking for unknown documents unless they are dropped.
@@ -314,7 +317,7 @@ def open_parts(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_c
 
 
 def open_anew(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Index the corpus anew and return the searcher, for a system that stores no index."""
+    """Index the corpus anew and return the searcher; used as `open` of a system that stores no index."""
     return system.index(corpus, context)
 
 
@@ -340,10 +343,10 @@ def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[obje
 
 
 def one_session(systems: Iterable[T]) -> list[T]:
-    """Return the systems after making equal objects without a version share a session, and so stored results.
+    """Return the systems, with equal objects without a version sharing a session, and so stored results.
 
-    An object's name also applies where the same object is used alike without a name. Raises BadValue for two
-    objects of one type and name.
+    An object's name also applies to uses of the same object without a name. Raises BadValue for two objects of
+    one type and name.
     """
     # Each adaptation of an object without a version has a new session, so keys differ once it changes.
     several, named = list(systems), list[Identified]()

@@ -197,8 +197,8 @@ DenseSearcher: TypeAlias = EncodedSearcher[LoadedEncoder, Float32, _Vectors]
 
 
 def query_vectors(encoder: VectorEncoder, loaded: LoadedEncoder, queries: Queries) -> Float32:
-    """Return the vectors of queries, float32[queries, d]; vectors from an API are stored, and read from the
-    store next time."""
+    """Return the vectors of queries, float32[queries, d]; an API's are stored, and read from the store next
+    time."""
     loaded, text = instructed(loaded, queries)
     if not isinstance(loaded, LoadedHosted):
         return loaded.encode(text, "query")
@@ -295,7 +295,7 @@ def encoder_of(model: object, given: Mapping[str, object] | None = None) -> Vect
     """Return the encoder of a model; raises BadValue for a setting that does not apply to it.
 
     model: a name, as for `dense`, an encoder, or an object to encode with.
-    given: settings by name; those equal to the defaults of `dense` are ignored.
+    given: settings by name; defaults of `dense` count as not given.
     """
     usual = {f.name: f.default for f in fields(Encoder)}
     changed: dict[str, Any] = {n: value for n, value in (given or {}).items() if value != usual.get(n)}

@@ -93,7 +93,8 @@ class _Documents(Protocol[Q_contra]):
 
 
 def fields_read(system: _System[Any, Any]) -> tuple[str, ...]:
-    """Return the view of documents that is encoded, such as ("title text",)."""
+    """Return the joined fields of documents that a system encodes, as one view in a tuple, such as ("title
+    text",)."""
     return (system.view,)
 
 
@@ -103,7 +104,7 @@ def fetch(system: _System[Any, Any]) -> None:
 
 
 def encoding_blocks(system: _System[Any, Any], documents: int) -> int:
-    """Return the number of blocks in which so many documents are encoded."""
+    """Return the number of blocks in which `documents` documents are encoded."""
     return -(-documents // system.batch_texts[declared_kind(settings().device)])
 
 
@@ -166,7 +167,7 @@ def write_rows(
     rows: StoredRows,
     write: Callable[[Path], Mapping[str, object]],
 ) -> None:
-    """Write an index into the folder `at`, atomically: the store's row number of each document, and more by
+    """Write an index atomically into the folder `at`: the store's row number of each document, and the files of
     `write`.
 
     write: writes into a folder, and returns entries for the index's record.
@@ -236,8 +237,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.opened or self.system.encoder.load(settings().device)
 
     def encoded(self, queries: Queries) -> Q:
-        """Return the encoded queries, none blank; raises UnusableText, naming the query, if the encoder
-        refuses its text."""
+        """Return the encoded queries, of which none may be blank; raises UnusableText, naming the query, if the
+        encoder refuses its text."""
         try:
             return self.system.encoded_queries(self.loaded, queries)
         except UnusableText as error:

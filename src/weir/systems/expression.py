@@ -238,7 +238,7 @@ MOST_SYSTEMS = 1024  # that one text stands for
 def parse_systems(text: str) -> tuple[Retriever, ...]:
     """Return all systems of a grid such as 'bm25(k1={0.9, 1.2})', the last values in braces varying fastest.
 
-    Raises as `parse_system`, and BadValue for repeated values or systems and more than 1,024 systems.
+    Raises the errors of `parse_system`, and BadValue for repeated values or systems and more than 1,024 systems.
     """
     names = single_names(text)
     if len(names) == 1:

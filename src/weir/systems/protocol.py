@@ -32,9 +32,7 @@ MAX_DEPTH = 10_000_000
 
 @dataclass(frozen=True)
 class Context:
-    """The folder, progress function, provider of parts' indexes, and use of caches with which a system
-    indexes or searches.
-    """
+    """How a system indexes or searches: folder, progress, source of its parts' indexes, use of stored results."""
 
     folder: Path | None = None
     """Folder of the index; None for memory."""
@@ -47,11 +45,11 @@ class Context:
     """Folders of vectors of the same index, in document order, that `Exported` or `Encoding` wrote
     elsewhere."""
     beyond: int = 0
-    """Number of the k results that only serve to see what follows the cut."""
+    """Number of the k results that only show whether more follow."""
 
     def for_part(self, number: int, parts: int) -> Context:
-        """Return the context for part `number` (from 0) of `parts`: a share of the progress, and neither
-        folder nor vectors."""
+        """Return the context for part `number` (from 0) of `parts`: without folder and vectors, with that part
+        of the progress."""
         report = self.progress
 
         def share(done: int, total: int) -> None:
@@ -67,9 +65,7 @@ IN_MEMORY = Context()
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a searcher or scorer besides index size and time: bytes, cache hits, scored pairs,
-    requests.
-    """
+    """Costs of a searcher or scorer besides index size and time, and whether searches may be timed."""
 
     external_bytes: int = 0
     """Bytes of vectors and weights outside the index: in stores or on a server."""
@@ -163,7 +159,7 @@ class NestedSearcher(Protocol):
     """A searcher that may know that a deeper search does not change the first results."""
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Return True if k + 1 results begin with the k results, and cost nothing more."""
+        """Return True if k + 1 results begin with the k results, and cost nothing more; False if unknown."""
 
 
 def always_nested(searcher: object, queries: Queries, k: int) -> bool:
@@ -178,9 +174,8 @@ class Exported(Protocol):
     """
 
     def export(self, folder: Path) -> bool:
-        """Write these vectors to a folder, which is another machine's `Context.vectors`; return False if the
-        index refers to none.
-        """
+        """Write the vectors to a folder for `Context.vectors` of another machine; return False if the index
+        refers to none."""
 
 
 ShareEncoder: TypeAlias = Callable[[Corpus, tuple[int, int], Path, Progress | None], None]
@@ -193,10 +188,10 @@ class Encoding(Protocol):
     """A retriever whose documents several processes can encode in shares, before one of them indexes."""
 
     def encoding_blocks(self, documents: int) -> int:
-        """Return the number of blocks in which so many documents are encoded; 1 allows only one process."""
+        """Return the number of blocks in which `documents` documents are encoded; 1 allows only one process."""
 
     def share_encoder(self) -> ShareEncoder:
-        """Load the model, and return a function that encodes a share of the documents."""
+        """Load the model, and return a function that encodes a share of the documents into a store."""
 
 
 @runtime_checkable
@@ -237,7 +232,7 @@ class Component:
     takes: Literal["run", "index"]
     """Whether the outer system uses the part's rankings ("run") or its index."""
     over: str = ""
-    """Name of the indexed texts; "" for the documents of the collection."""
+    """Name of the texts that its index is of; "" for the documents of the collection."""
     depth: Callable[[Queries, int, Corpus], int] = lambda queries, k, corpus: k
     """Returns the depth of the part's rankings needed for k results."""
 
@@ -260,7 +255,7 @@ class Titled(Protocol):
     """A system read from a settings file, which may give a title for tables."""
 
     def title(self) -> tuple[str, str]:
-        """Return (the file as written in the system's name, the title in that file or "")."""
+        """Return (settings file as written in the system's name, title in that file or "")."""
 
 
 @runtime_checkable
@@ -317,7 +312,8 @@ class FieldReader(Protocol):
     """A system or re-ranker that says which fields of documents it reads."""
 
     def fields_read(self) -> tuple[str, ...]:
-        """Return the views or fields that are read, which are part of the key of stored results."""
+        """Return the fields, or views such as "title text", that are read; their content is part of the key of
+        stored results."""
 
 
 @runtime_checkable
@@ -441,7 +437,7 @@ class Prompting(Reranker, Protocol):
         """Return everything that decides the prompts; equal values share stored answers."""
 
     def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:
-        """Return the prompts and tokens needed at most.
+        """Return upper bounds of the prompts and tokens that re-ranking takes.
 
         depths: int64[queries], documents to re-rank.
         """
@@ -449,7 +445,7 @@ class Prompting(Reranker, Protocol):
     def plan_words(
         self, candidates: int, queries: int, document_bytes: float, query_bytes: float
     ) -> PromptPlan:
-        """Return the prompts and tokens needed at most, from mean lengths in bytes.
+        """Return upper bounds of the prompts and tokens, estimated from mean lengths in bytes.
 
         candidates: documents to re-rank for each query.
         """
@@ -469,9 +465,8 @@ def check_k(k: int) -> None:
 
 
 def described_depth(depth: int | None) -> dict[str, object]:
-    """Return the entries for a re-ranker's depth in its description; None counts as DEPTH, a given DEPTH is
-    marked.
-    """
+    """Return the entries for a re-ranker's depth in its description; None counts as DEPTH, and DEPTH given by
+    name is marked."""
     # A named depth of DEPTH is another system than none: without a name all candidates are scored.
     entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}
     return entries | ({"named": True} if depth == DEPTH else {})

@@ -140,8 +140,7 @@ def _pairs(query: NDArray[np.integer], code: NDArray[np.integer]) -> Int64:
 
 
 def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-    """Return the k best permitted documents of each query, searching deeper until k are found or results
-    end."""
+    """Return the k best permitted documents of each query, searching deeper until k are found or no more come."""
     free_queries, (candidates, excluded) = unrestricted(queries), _lists(queries)
     depth = k + _longest(excluded)
     depth = depth if candidates is None else max(depth, CANDIDATE_DEPTH)
@@ -163,8 +162,8 @@ def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN
 def scored_candidates(
     searcher: Searcher, scorer: Scorer, queries: Queries, corpus: Corpus, k: int, context: Context = IN_MEMORY
 ) -> Run:
-    """Return the k best permitted documents of each query: of its candidates, if it lists any, or of a
-    search.
+    """Return the k best permitted documents of each query: among its listed candidates, or by a search if it
+    lists none.
 
     scorer: scores candidates as the searcher would; candidates with LOWEST_SCORE are left out.
     """
@@ -185,8 +184,8 @@ def scored_candidates(
 
 
 def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
-    """Return each query's candidates in a random order with a fixed seed, scores falling by 1, without
-    documents that the corpus lacks."""
+    """Return each query's listed candidates in a random order with a fixed seed, scores falling by 1; documents
+    that the corpus lacks are left out."""
     candidates, _ = _lists(queries)
     if candidates is None:
         candidates = DocumentLists.of([[]] * len(queries))

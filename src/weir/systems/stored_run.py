@@ -86,9 +86,10 @@ class StoredRun:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> StoredRunSearcher:
-        """Return the searcher of the file; with an empty collection (NO_DOCUMENTS) no document is unknown.
+        """Return the searcher of the file; with NO_DOCUMENTS as the corpus no document is unknown.
 
-        Raises FormatError for a missing file and an invalid line, BadRanking for repeated and unknown documents.
+        Raises FormatError for a missing file and an invalid line, BadRanking for repeated documents, and for
+        unknown ones unless they are dropped.
         """
         self._content()
         with unquoted(Path(self.path), Path()):  # an experiment of somebody else's may name it

@@ -53,9 +53,9 @@ def sum_until(query: Int32, values: Float64) -> Float64:
 def sum_within(
     query: Int32, rank: NDArray[np.integer], values: Float64, of: Int32, until: NDArray[np.integer]
 ) -> Float64:
-    """Return, for each i, the sum of values of query of[i] down to rank until[i], float64; 0 without rows.
+    """Return, for each i, the sum of values of query of[i] at ranks up to until[i], float64; 0 without rows.
 
-    query, rank, values: rows, sorted by query, then rank.
+    query, rank, values: of rows sorted by query, then rank.
     """
     sums = np.append(0.0, sum_until(query, values))
     stop = np.searchsorted(_position(query, rank), _position(of, until), side="right")
@@ -111,10 +111,10 @@ TABLE = {"gain": gain_table}
 
 
 def gain_of(grade: Grades, gain: str) -> Float64:
-    """Return the gain of each grade, float64[n]: the grade for "linear", 2^grade - 1 for "exp", or from a
-    table "1=2,3=9".
+    """Return the gain of each grade, float64[n]: the grade for "linear", 2^grade - 1 for "exp", or from a table
+    "1=2,3=9".
 
-    Grades below 0 gain 0; a grade that is not in the table is its own gain. Raises BadValue for "exp" and a
+    A grade below 0 gains 0; a grade that is not in the table gains itself. Raises BadValue for "exp" and a
     grade above 500.
     """
     worth = np.maximum(grade, 0).astype(np.float64)
@@ -130,7 +130,8 @@ def gain_of(grade: Grades, gain: str) -> Float64:
 
 
 def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Float64]:
-    """Return (query, rank, gain) of the documents among the first k with a gain above 0, by query, then rank.
+    """Return (query, rank, gain) of the documents among the first k with a gain above 0, int32[n], int32[n],
+    float64[n], by query, then rank.
 
     gain: "linear", "exp" or a table, as for `gain_of`.
     """
@@ -143,9 +144,11 @@ def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Floa
 
 
 def ideal_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int64, Float64]:
-    """Return (query, rank, gain) of the ideal ranking of judged documents with a gain above 0, as `found_gains`.
+    """Return (query, rank, gain) of each document with a gain above 0 in the ideal ranking of all judged
+    documents, n values each, by query, then rank.
 
     k: number of ranks; None for all.
+    gain: "linear", "exp" or a table, as for `gain_of`.
     """
     query, rank = j.ideal_query(), j.ideal_rank()
     rows = (rank <= k) if k is not None else np.ones(len(rank), np.bool_)

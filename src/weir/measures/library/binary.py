@@ -136,10 +136,10 @@ def _curve(j: Judged, k: int | None, rel: float) -> tuple[Int64, Int32, Int64, F
 
 
 def needed_at(relevant: Int64, recall: float, rounding: str) -> Float64:
-    """Return the number of relevant documents that must be found for a recall, float64[queries].
+    """Return the number of relevant documents that must be found for a recall, whole float64[queries].
 
     relevant: number of relevant documents, int64[queries].
-    rounding: "up" drops a fraction below 0.1, "nearest" rounds halves up.
+    rounding: "up" rounds up but drops a fraction below 0.1, "nearest" rounds halves up.
     """
     exact = recall * relevant
     needed: Float64 = np.floor(exact + 0.9) if rounding == "up" else np.floor(exact) + (exact % 1.0 >= 0.5)

@@ -57,7 +57,7 @@ def satisfies(j: Judged, grade: Grades, max_grade: int) -> Float64:
 
 
 def stopped_at(j: Judged, query: Int32, rank: Int32 | Int64, stop: Float64) -> Float64:
-    """Return each query's expected reciprocal rank of the stop, float64[queries]; 0 without rows.
+    """Return each query's expected reciprocal rank at which a reader stops, float64[queries]; 0 without rows.
 
     query, rank, stop: of each row, by query, then rank; `stop` is the probability of stopping there.
     """

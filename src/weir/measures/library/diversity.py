@@ -177,9 +177,9 @@ def reciprocal(rank: Float64) -> Float64:
 
 
 def gained_by(seen: JudgedIntents, found: tuple[Int32, Int32], alpha: float, discount: Discount) -> Float64:
-    """Return each query's gain from (intent, rank) pairs, float64[queries].
+    """Return each query's gain from (intent, rank) pairs, sorted by intent, then rank, float64[queries].
 
-    A pair gains its discount at this rank, times 1 - alpha for each earlier document of the intent.
+    A pair gains its rank's discount, times 1 - alpha for each earlier document of the intent.
     """
     intent, rank = found
     worth = powers(1.0 - alpha, place_in_query(intent)) * discount(rank.astype(np.float64))

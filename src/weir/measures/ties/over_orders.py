@@ -26,7 +26,7 @@ class TiedQueries:
     """Queries of a run in which a judged document is tied."""
 
     codes: Int64
-    """int64[queries]: their numbers."""
+    """int64[queries]: their numbers in the whole join."""
     judged: Judged
     """The join of these queries only."""
     nearest: Int32
@@ -34,7 +34,8 @@ class TiedQueries:
 
     @staticmethod
     def of(judged: Judged, codes: Int64) -> TiedQueries:
-        """Return the join restricted to the queries with these numbers; each must have a tied judged document."""
+        """Return the queries with these numbers, int64[queries], ascending; each must have a tied judged
+        document."""
         part = judged.take(codes) if len(codes) < len(judged) else judged
         rows = np.flatnonzero(part.last > part.first)[::-1]
         nearest = np.zeros(len(codes), np.int32)
@@ -42,7 +43,8 @@ class TiedQueries:
         return TiedQueries(codes, part, nearest)
 
     def tied_within(self, k: int | None) -> TiedQueries | None:
-        """Return the queries with ties that begin within the first k ranks (None: all); None if none."""
+        """Return the queries whose ties begin within the first k ranks (None: all queries); None if there are
+        none."""
         if k is None or (reached := self.nearest <= k).all():
             return self
         some = np.flatnonzero(reached)
@@ -53,14 +55,14 @@ class TiedQueries:
 
 @dataclass(frozen=True, eq=False)
 class Tied:
-    """A join, with its queries whose values ties may change, in blocks of about a million ranks."""
+    """A join, and in blocks of about a million ranks the queries whose values ties may change."""
 
     judged: Judged
     parts: tuple[TiedQueries, ...]
 
     @staticmethod
     def of(judged: Judged) -> Tied:
-        """Return the join with its queries that have a tied judged document."""
+        """Return the join, with the queries that have a tied judged document."""
         ranked = judged if judged.intents is None else judged.intents.joined
         rows = np.flatnonzero(ranked.last > ranked.first)
         if len(rows) == 0:
@@ -72,7 +74,7 @@ class Tied:
         return Tied(judged, tuple(TiedQueries.of(judged, some) for some in np.split(codes, cuts)))
 
     def seen_by(self, measure: Measure) -> Tied:
-        """Return only the ties that can change this measure, by its cutoff and its condensing."""
+        """Return the ties that can change this measure, given its cutoff and whether it condenses rankings."""
         whole = Tied.of(condensed_join(self.judged)) if measure.condensed else self
         k = None if measure.by_intent else measure.cutoff
         cut = (part.tied_within(k) for part in whole.parts)
@@ -104,8 +106,7 @@ def extreme_values(measure: Measure, tied: Tied, values: Float64, strict: bool) 
     """Return a measure's (smallest, largest) value over all orders of tied documents, float64[queries] each.
 
     values: the measure in trec order, float64[queries].
-    strict: for a measure without a rule, try all orders, and raise BadValue if they are too many; else give
-        NaN.
+    strict: for a measure without a rule, raise BadValue if there are too many orders to try; False gives NaN.
     """
     rule, low, high = _rule(measure), values.copy(), values.copy()
     if rule.worth == "nothing":

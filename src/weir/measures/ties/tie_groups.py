@@ -31,8 +31,8 @@ F = TypeVar("F", bound=Mean)
 
 @dataclass(frozen=True)
 class OverTies:
-    """How a measure's mean, worst and best value over orders of ties are computed; without rules all orders
-    are tried."""
+    """How a measure's mean, worst and best value over orders of ties are computed; if a part is None, all
+    orders are tried."""
 
     mean: Mean | None = None
     worth: Worth | None = None
@@ -101,16 +101,16 @@ class Groups:
         return so_far - so_far[np.searchsorted(self.query, self.query)]
 
     def places(self, kept: NDArray[np.bool_]) -> tuple[Int64, Int64]:
-        """Return (rank, its group) for all ranks that the groups marked True span, int64[ranks] each."""
+        """Return (rank, number of its group) for all ranks of the groups marked True, int64[ranks] each."""
         which = np.flatnonzero(kept)
         place, of = stretches(self.first[which], self.first[which] + self.size[which])
         return place, which[of]
 
     def by_size_and_others(self, others: Int64, kept: NDArray[np.bool_]) -> Iterator[tuple[int, int, Int64]]:
-        """Yield (size, others, numbers of the groups) for each distinct pair of size and `others` of the
-        groups marked True.
+        """Yield (size, others, numbers of the groups) for each distinct (size, others) among the groups marked
+        True.
 
-        others: int64[groups].
+        others: int64[groups], a number for each group.
         """
         which = np.flatnonzero(kept)
         which = which[np.lexsort((others[which], self.size[which]))]
@@ -122,9 +122,10 @@ class Groups:
 
 
 def hypergeometric(population: int, marked: int, rows: int) -> Float64:
-    """Return the probability that i draws without replacement contain x marked items, float64[rows, marked + 1].
+    """Return the probability that i draws without replacement contain x marked items, float64[rows, marked +
+    1].
 
-    Row i, from 0, is for i draws, column x for x items; rows is at most population + 1.
+    Row i, from 0, is for i draws, column x for x items; `rows` is at most population + 1.
     """
     # Every step adds positive terms, so that nothing cancels.
     chance = np.zeros((rows, marked + 1))

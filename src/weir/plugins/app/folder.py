@@ -161,7 +161,10 @@ class Results:
         return self.kept.soon(("comparison", key), lambda: (_compared(cells, measure),))
 
     def notes(self, measure: str) -> tuple[str, ...]:
-        """Return notes on the results, and on their scores by a measure; "" for none."""
+        """Return notes on the results, and on their scores by a measure.
+
+        measure: "" leaves the scores out.
+        """
         key = measure, tuple(map(scored_by, self.cells))
         measures = [measure] if measure else []
         return self.kept.value_of(("notes", key), lambda: tuple(map(str, cell_notes(self.cells, measures))))

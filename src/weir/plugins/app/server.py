@@ -117,7 +117,7 @@ class Access:
     read_only: bool = False
     cookie: str = "weir"
     tickets: set[str] = field(default_factory=set)
-    """One-time tokens of the first judge for the browser's command line, which other users can read."""
+    """One-time tokens of the owner for the browser's command line, which other users can read."""
 
     def admitted(self, token: str) -> str | None:
         """Return the lasting token for a token or an unused ticket, which is used up; None if unknown."""

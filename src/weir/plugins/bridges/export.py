@@ -114,16 +114,17 @@ HUNDREDTHS = 100
 def write_hub_results(
     results: Path | str | Sequence[ResultCell], folder: Path | str, dataset: str = ""
 ) -> list[Path]:
-    """Write results as <folder>/<system>/.eval_results/<collection>.yaml, for a model's repository; return
-    the paths.
+    """Write results as <folder>/<system>/.eval_results/<collection>.yaml, for a model's repository; return the
+    paths.
 
-    Splits other than test give <collection>-<split>.yaml. A file has nDCG@10 in percent; the notes have its
-    interval and the number of queries.
+    Splits other than test are named <collection>-<split>.yaml. A file holds nDCG@10 in percent, and in its
+    notes the interval and the number of queries.
 
     results: a results folder, or finished results.
-    dataset: the data set on the hub as ORG/NAME:TASK, for results on one collection, by default MTEB's.
+    dataset: the data set on the Hugging Face hub, ORG/NAME:TASK, if all results are of one collection; by
+        default each collection's data set of MTEB.
 
-    Raises BadValue for an unknown data set, one with several collections, and results without nDCG@10;
+    Raises BadValue for an unknown data set, one given for several collections, and results without nDCG@10;
     without `dataset` also for a collection whose counts differ from the published ones. Raises MissingExtra
     without PyYAML, FormatError for damaged results, StoreError if a file cannot be written.
     """

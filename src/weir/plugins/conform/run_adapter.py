@@ -99,7 +99,7 @@ def numbers(vector: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(name: str) -> int:
-    """Print a tool's answers to the vectors on standard input as JSON lines; return 0, or 3 if it is not
+    """Print a tool's answers to the test vectors on standard input as JSON lines; return 0, or 3 if it is not
     installed."""
     # What tools print themselves must not fall between the answers.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")

@@ -234,7 +234,7 @@ class Doc2Query:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
         """Index the documents with their questions, and return the searcher.
 
-        Warns (RankingWarning) if the file has no questions for some documents; raises FormatError as
+        Warns (RankingWarning) if the file has no questions for some documents; raises the errors of
         `read_questions`.
         """
         if self.expansions is None:
@@ -427,10 +427,11 @@ class Words:
     def of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return each text's words: (ptr int64[texts + 1], distinct words, each word's weight, its number among the
-        distinct words).
+        """Return the words of texts as (ptr int64[texts + 1], distinct words, weights, word numbers): text t
+        has the words ptr[t]:ptr[t + 1].
 
-        A word occurs once in a text, with the largest weight of its first pieces.
+        A text's words are distinct and sorted by number, each with the largest weight of its first pieces;
+        special tokens are left out.
 
         ptr, token, weight: tokens of text t are ptr[t]:ptr[t + 1].
         """

@@ -64,20 +64,21 @@ class LateRecipe:
 
     checkpoint: Checkpoint
     query_marker: str = ""
-    """Token after the first one of a text; "" for none, as `document_marker`."""
+    """Token after the first token of a query; "" for none."""
     document_marker: str = ""
+    """Token after the first token of a document; "" for none."""
     query_prompt: str = ""
-    """Prefix of a text, as `document_prompt`."""
+    """Prefix of a query, before it is cut to tokens."""
     document_prompt: str = ""
     max_query: int = QUERY
-    """Tokens with special ones, as `max_document`."""
+    """Tokens of a query with special ones; `max_document` for a document."""
     max_document: int = DOCUMENT
     fill: bool = True
     """Fill queries up to max_query with `filler`."""
     cut: bool = True
     """Cut longer queries at max_query."""
     attended: bool = False
-    """Other tokens attend to the filler."""
+    """True if the tokens of a query attend to the filler."""
     filler: str = ""
     skipped: tuple[str, ...] = ()
     """Tokens of documents without a vector."""
@@ -260,7 +261,7 @@ class TokenEncoder:
     engine: Engine
     tokenizer: ModelTokenizer
     marker: int | None
-    """Token after the first one."""
+    """Number of the token put after the first one of each text; None for none."""
     skipped: NDArray[np.int32]
     """int32, tokens without a vector."""
     prompt: str = ""
@@ -333,7 +334,7 @@ class LoadedLate:
     ) -> Iterator[Ragged]:
         """Yield the token vectors of texts, in order, some thousand texts at a time, with NaN if it occurs.
 
-        Raises BadValue, while read, for a text that does not fit into memory.
+        The iterator raises BadValue for a text that does not fit into memory.
         """
         part = self.query if kind == "query" else self.document
         prompted: Iterable[Text] = (part.prompt + t for t in texts) if part.prompt else texts

@@ -42,10 +42,10 @@ from weir.kernels.simd import (
 
 @jit
 def decompress(code: Int32, packed: Bytes, centroids: Float32, table: Float32, out: Float32) -> None:
-    """Write decompressed token vectors into out, float32[tokens, dimensions]: centroid plus residual, scaled
-    to length 1.
+    """Write decompressed token vectors into out, float32[tokens, dimensions]: centroid plus residual, scaled to
+    Euclidean length 1; zero vectors stay zero.
 
-    code: int32[tokens], centroids.
+    code: int32[tokens], each token's centroid.
     packed: uint8[tokens, dimensions * bits / 8], bucket numbers, the first in the highest bits.
     table: float32[256, 8 / bits], the residuals packed in a byte.
     """
@@ -66,11 +66,12 @@ def decompress(code: Int32, packed: Bytes, centroids: Float32, table: Float32, o
 
 @jit
 def centroid_maxsim(score: Float32, code: Int32, starts: Int64, ends: Int64, out: Float32) -> None:
-    """Write each document's MaxSim over the centroids of its tokens into out, float32[documents].
+    """Write each document's MaxSim over the centroids of its tokens into out, float32[documents]; -inf without
+    tokens.
 
-    score: float32[centroids, query tokens].
-    code: int32[tokens], centroids.
-    starts, ends: int64[documents], each document's tokens.
+    score: float32[centroids, query tokens], scores of centroids.
+    code: int32[tokens], each token's centroid.
+    starts, ends: int64[documents]; document d has the tokens starts[d]:ends[d].
     """
     best = np.empty(score.shape[1], np.float32)
     for i in range(len(starts)):
@@ -411,9 +412,11 @@ def _best_bytes(b: Value, rows: Value, facts: Value, panel: Value, groups: Value
 
 @jit
 def pack_bytes(query: Float32, panels: NDArray[np.uint8], facts: Float32) -> None:
-    """Write query tokens, float32[n, d], as bytes + 128 into panels, uint8[ceil(n / WIDTH), d / 4, WIDTH, 4].
+    """Write query tokens, float32[n, d], as int8 steps + 128 into panels, uint8[ceil(n / WIDTH), d / 4, WIDTH,
+    4], padded with zeros (128).
 
-    facts: float32[n, 4], receives step, squared norm, squared error, and as int32 the sum of the bytes.
+    facts: float32[n, 4], receives step size, squared norm, squared rounding error, and the sum of the int8 as
+        the bits of an int32.
     """
     d = query.shape[1]
     row = np.empty(d, np.int8)

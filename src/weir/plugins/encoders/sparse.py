@@ -549,7 +549,7 @@ class LoadedSparse:
     ) -> Iterator[Ragged]:
         """Yield the terms of texts as `encode` returns them, in order, some thousand texts at a time.
 
-        Raises BadValue, while read, as `encode`.
+        The iterator raises the errors of `encode`.
         """
         part = self.query if kind == "query" else self.document
         encoder, top, prompt = self.recipe.encoder, self.recipe.most_terms(kind), self.recipe.prompt(kind)

@@ -54,9 +54,11 @@ Attend: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
-    """Return a batch's attention function on a CPU, from packed queries, keys and values to contexts.
+    """Return a function that computes the attention of each text of a batch on a CPU: from queries, keys and
+    values, float[tokens, 3 * width], to contexts, float[tokens, width].
 
-    bias: [heads, longest, longest], added to the scores; a text takes its first rows and columns.
+    bias: [heads, longest, longest], added to the attention scores; a text of n tokens takes [:, :n, :n]. None
+        adds nothing.
     """
     torch = require("torch", extra="torch")
     bounds, runs, first = batch.ptr.tolist(), list[tuple[int, int, int, Tensor | None]](), 0
@@ -319,7 +321,8 @@ def tensors_as_array(parts: Sequence[Tensor]) -> Float32:
 
 
 def tensor_above(rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
-    """Return (row, column, value) arrays of the entries that are above a threshold or NaN."""
+    """Return (rows, columns, values) of the entries above a threshold or NaN, int64[n], int64[n], float32[n],
+    in row order."""
     there = ~(rows <= threshold)
     row, column = require("torch", extra="torch").nonzero(there, as_tuple=True)
     return row.cpu().numpy(), column.cpu().numpy(), rows[there].cpu().numpy()

@@ -84,7 +84,8 @@ class Cells(dict[str, Any]):
     def rest(self, apart: Iterable[str] = ()) -> dict[str, Any]:
         """Return {name: value} of the unused fields, as metadata, and mark them as used.
 
-        Empty values, vectors, bytes, and nested values of fields with a fixed meaning stay unused.
+        Empty values, vectors, bytes, and lists or dicts of fields that weir reads (filter, candidates ...) stay
+        unused.
 
         apart: fields to leave unused.
         """
@@ -329,7 +330,7 @@ _PAIRS = {"[": "]", "(": ")", "{": "}"}
 def listed(value: object) -> list[Any] | None:
     """Return a list, or the list that a text spells; None for other values.
 
-    Numbers in a text stay as spelled ([1.10] has "1.10"). Raises ValueError as `spelled`.
+    Numbers in a text stay as spelled ([1.10] has "1.10"). Raises the errors of `spelled`.
     """
     if isinstance(value, list):
         return value

@@ -282,7 +282,7 @@ class Member:
     grade: object = None
     """None if there is no grade, "" if it is blank."""
     score: float | None = None
-    """Of a distance its negative."""
+    """Its score; a distance is negated."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     has_distance: bool = False
     rank: tuple[str, float] | None = None
@@ -294,9 +294,9 @@ class Member:
         return number(self.grade) if self.score is None else self.score
 
     def relevance(self) -> object:
-        """Return the grade of a document that a list calls relevant: its grade, else a whole score, else 1.
+        """Return the grade of a document in a list of relevant documents: its grade, else its score, else 1.
 
-        Raises ValueError for a distance, and for a score with a fraction.
+        Raises ValueError if it has no grade and its score is a distance or has a fraction.
         """
         if self.grade is not None:
             return self.grade

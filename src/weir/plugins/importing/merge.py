@@ -486,7 +486,7 @@ class Merged:
     runs: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     """name -> query -> document -> score."""
     notes: list[str] = field(default_factory=list)
-    """Sentences about the collection."""
+    """Remarks about the collection, a sentence each."""
     unanswerable: set[str] = field(default_factory=set)
 
 

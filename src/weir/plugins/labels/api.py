@@ -345,7 +345,7 @@ def next_queries(
     out: the folder of the sheet; by default none is written.
     collection: see `estimate`.
 
-    Raises BadValue if nothing is left to judge, for a folder that exists, and as `estimate`.
+    Raises BadValue if nothing is left to judge and for a folder that exists, and the errors of `estimate`.
     """
     human, collection = judged_by(human, collection)
     labels, rules = (_people(human, sheets), _labels(model)), ScoringRules.of(collection)

@@ -45,15 +45,17 @@ from weir.stats.significance import adjusted
 
 
 def corrected_precision(labelled: Float64, relevant: Float64, confusion: Float64, k: int) -> Estimate:
-    """Return an estimate, within 0..1, of the mean precision at k by people's labels, from a model's labels and its
-    error rates.
+    """Return an estimate, within 0..1, of the mean precision at k by people's labels, from a model's labels and
+    its error rates.
 
-    labelled, relevant: float64[queries], number of the first k documents that the model labelled, and called
-        relevant.
-    confusion: float64[queries, 2, 2], pairs that people judged too, by [people's label, the model's]; 1 is relevant.
+    labelled: float64[queries], how many of the first k documents the model labelled.
+    relevant: float64[queries], how many of these it called relevant.
+    confusion: float64[queries, 2, 2], number of pairs that people judged too, by [people's label, the model's];
+        1 is relevant.
 
-    Unlabelled documents count as not relevant; error rates are taken to be the same for all pairs. Raises BadValue if
-    people gave a single label, and if the model's cannot be told from chance or contradict its error rates.
+    Unlabelled documents count as not relevant; error rates are taken to be the same for all pairs. Raises
+    BadValue if people gave a single label, and if the model's labels are no better than chance or contradict
+    its error rates.
     """
     # Source: Rogan and Gladen 1978. Errors are linearised over queries as in Binder 1983, the limit of a bootstrap of
     # queries, so that pairs of a query may depend on each other; Student's t by the queries that people judged.
@@ -107,9 +109,10 @@ class QueryVariances:
     """float64[systems], variance between stratum means."""
 
     def half_width(self, judged: Int64) -> float:
-        """Return half the widest 95% interval after `judged` queries in each stratum, int64[strata].
+        """Return half the width of the widest system's 95% interval after `judged` queries in each stratum,
+        int64[strata].
 
-        inf if a stratum with queries has no judged one.
+        inf if a stratum with queries has no judged query.
         """
         here = self.queries > 0
         if (judged[here] < 1).any():
@@ -168,7 +171,7 @@ def allocated(
 
     cost: float64[strata], pairs to judge for a query.
     more: number of queries; None for as many as `width` takes, or all.
-    width: half the widest interval to reach.
+    width: half the width of the widest interval to reach.
     """
     # Neyman 1934, greedily: after two of each stratum, the next query goes where it takes most from the variance of the
     # systems' mean for each pair that it costs.
@@ -237,8 +240,9 @@ class CorrectedScore:
     rogan_gladen_refused: str = ""
     """Reason of a refusal."""
     least: float = math.nan
-    """Lower bound of the mean for any labels of the pairs that people have not judged; NaN if unknown, as `most`."""
+    """Lower bound of the mean for any labels of the pairs that people have not judged; NaN if unknown."""
     most: float = math.nan
+    """Upper bound for any such labels; NaN if unknown."""
     differences: tuple[CorrectedDifference, ...] = ()
     """To later systems of the list."""
 
@@ -308,7 +312,8 @@ def corrected_scores(
 ) -> list[CorrectedScore]:
     """Return the runs' scores by the model's labels, corrected by people's, and differences of systems.
 
-    Raises BadValue as `LabelledRuns.of`, and for too few queries judged by the model alone, in any stratum.
+    Raises the errors of `LabelledRuns.of`, and BadValue for too few queries judged by the model alone, in any
+    stratum.
     """
     labelled = LabelledRuns.of(runs, human, model, measure, design)
     drawn, names = labelled.drawn, list(runs)
@@ -418,7 +423,7 @@ def estimated_scores(
 ) -> list[CorrectedScore]:
     """Return the runs' scores by the model's labels, corrected by people's and cut to their bounds.
 
-    Bounds hold for any labels of the unjudged pairs; NaN if unknown. Raises BadValue as `LabelledRuns.of`.
+    Bounds hold for any labels of the unjudged pairs; NaN if unknown. Raises the errors of `corrected_scores`.
     """
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
@@ -436,9 +441,10 @@ class _Unanswered:
     missing: NDArray[np.bool_]
     """bool[queries of the model], not answered by the system."""
     judged: bool
-    """Whether people judged any of them."""
+    """Whether people judged any of these queries."""
     outside_draw: bool
-    """Whether people judged none, although 95% of random draws hold one: the judged queries are not like the rest."""
+    """Whether people judged none of them, although 95% of random draws hold one: the judged queries are not
+    like the rest."""
 
 
 def _unanswered(

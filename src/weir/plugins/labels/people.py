@@ -78,7 +78,7 @@ class HumanCeiling:
     """The score of a ranking by one person's grades under another person's labels."""
 
     ranked_by: str
-    """"" for the mean over each two, as `scored_by`."""
+    """"" for the mean over all pairs of judges; `scored_by` is "" then, too."""
     scored_by: str
     measure: str
     queries: int
@@ -91,11 +91,11 @@ class HumanCeiling:
 
 
 def human_ceilings(labels: Mapping[str, Qrels], measure: Measure) -> list[HumanCeiling]:
-    """Return the mean score over all pairs of judges, then the score of each judge's order by another's
-    labels.
+    """Return the mean score over all pairs of judges, then the score of each judge's order by the labels of
+    each other judge.
 
-    Rankings have only pairs that both graded, ties in the mean over their orders. Raises BadValue if no two
-    judges share a pair, and for a measure without that mean.
+    Rankings have only the documents that both graded, ties in the mean over their orders. Raises BadValue if no
+    two judges share a pair, and for a measure without a mean over orders of ties.
     """
     found: list[HumanCeiling] = []
     by_query: dict[str, list[float]] = {}

@@ -374,7 +374,7 @@ class Relabelled:
     system: str
     measure: str
     hole_before: float
-    """Mean Hole@10, as `hole_after`."""
+    """Mean Hole@10 before the new judgments; `hole_after` with them."""
     hole_after: float
     before: float
     after: float
@@ -458,7 +458,8 @@ def labels_of_new_queries(together: Qrels, old: Qrels) -> int:
 
 
 def turned(rows: list[Relabelled]) -> list[tuple[str, str]]:
-    """Return (better before, better after) of each two systems of a collection whose order new judgments reverse."""
+    """Return (system that is better before, better after) for each two systems of a collection whose order new
+    judgments reverse."""
     return [
         (one.system, other.system)
         if _place(one, one.before) < _place(other, other.before)

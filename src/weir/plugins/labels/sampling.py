@@ -44,6 +44,7 @@ class SampledMean:
     degrees: float
     """Degrees of freedom of Student's t; inf for the normal distribution."""
     weight: float
+    """Copied to the estimate."""
     ends: tuple[float, float] | None = None
     """Interval to use instead of Student's t."""
 
@@ -125,7 +126,7 @@ def drawn_mean(
     """Return the mean of people's values over all items, estimated by PPI++ from a random sample.
 
     human, model: float64[n], people's and the model's values of the judged items (queries, not pairs).
-    model_alone: float64[N], the model's values of the other items.
+    model_alone: float64[N], the model's values of the items that people did not judge.
     weight: weight of the model's values. None takes the weight within 0..1 with the narrowest interval, or
         people's values alone if that is more than 5% wider.
     limits: smallest and largest possible value. Binary values then have Wilson's interval, and errors stay
@@ -149,12 +150,11 @@ def stratified_mean(
 ) -> SampledMean:
     """Return the mean of people's values over all items, estimated from a random sample within strata.
 
-    Strata count by their share of all items.
-
     human, model, model_alone, weight, limits: see `drawn_mean`.
-    strata: stratum of each judged item, and of each other item.
+    strata: (stratum of each judged item, stratum of each item that only the model judged).
 
-    Raises BadValue, with the stratum's number, for fewer than two judged items.
+    Strata count by their share of all items. Raises BadValue, with the stratum's number, if people judged fewer
+    than two items of it.
     """
     # Source: Fisch et al. 2024 (StratPPI), with the two draws of Neyman 1938: the strata's shares are random too.
     both, plain, counts = [], [], []
@@ -300,10 +300,10 @@ def partly_judged_mean(
 
     human, model: float64[n], Horvitz-Thompson estimates of a query's value from its judged documents.
     whole: float64[n], the model's values of these queries from all their documents.
-    model_alone: float64[N], the model's values of the other queries.
+    model_alone: float64[N], the model's values of the queries that people did not judge.
     weight: see `weighted_mean`.
 
-    Raises BadValue for fewer than four such queries.
+    Raises BadValue for fewer than four queries that people judged.
     """
     # Source: Saerndal, Swensson and Wretman 1992, chapters 4 and 8 (two-stage difference estimator).
     n, alone = len(human), len(model_alone)
@@ -392,7 +392,7 @@ class PairedValues:
     whole: Float64
     """float64[n], from all the model's labels of these queries."""
     alone: Float64
-    """float64[N], from the model's labels of the other queries."""
+    """float64[N], from the model's labels of the queries that people did not judge."""
     limits: Limits = None
 
     def minus(self, other: PairedValues) -> PairedValues:
@@ -418,12 +418,12 @@ class DrawnQueries:
     mine: NDArray[np.integer]
     """Numbers of the queries that people judged."""
     alone: NDArray[np.integer]
-    """Numbers of the other queries."""
+    """Numbers of the queries that only the model judged."""
     pairs: bool
     strata: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None
-    """Stratum of each in `mine` and in `alone`."""
+    """(stratum of each query in `mine`, stratum of each in `alone`)."""
     weights: Float64 | None = None
-    """One for each in `mine`."""
+    """Weight of each query in `mine`."""
 
     @staticmethod
     def of(design: SampleDesign, queries: Ids, mine: NDArray[np.integer]) -> DrawnQueries:

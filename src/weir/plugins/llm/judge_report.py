@@ -138,7 +138,7 @@ def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int
 
 
 def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
-    """Return the numbers of grades that rose and fell after a probe, with True if the judge is gullible.
+    """Return the ProbeResult of a probe: how many grades rose and fell, and whether the judge is gullible.
 
     before, after: float64[n], grades of the same pairs; `after` is NaN without a grade.
     noise: share of grades that rises without any change.

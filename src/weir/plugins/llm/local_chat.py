@@ -323,7 +323,7 @@ class ChatForm:
         return np.array(ids, np.int64)
 
     def text(self, ids: Int64) -> str:
-        """Return the text of tokens, without end tokens."""
+        """Return the text of tokens, int64[n], without special tokens."""
         return str(self.inner.decode(ids.tolist(), skip_special_tokens=True))
 
     def choices(self, ids: Int64, others: Int64, odds: Float64) -> tuple[TokenChoice, ...]:

@@ -161,7 +161,7 @@ class PromptTemplate:
     digest: str
     """Version: hash of the file's entries."""
     system: str
-    """May hold placeholders, as `user`."""
+    """May hold placeholders; `user` may, too."""
     user: str
     objective: str
     """Text for {objective}, with {instruction}."""

@@ -40,7 +40,7 @@ class WindowShape:
     window: int = 20
     """Documents of a listwise window; 2 or more."""
     step: int = 10
-    """How far the next window is from it; at most `window`."""
+    """Ranks between the starts of neighbouring windows; at most `window`."""
 
     def __post_init__(self) -> None:
         if self.window < 2 or not 1 <= self.step <= self.window:
@@ -368,10 +368,11 @@ class Gain:
     adjusted: float
     """p by Holm over all re-rankings of the call."""
     hurt: float
-    """Share of queries that lost; 0 for a measure without a direction, as `helped`."""
+    """Share of queries that lost; 0 for a measure without a direction."""
     helped: float
+    """Share of queries that gained; 0 for a measure without a direction."""
     judged_before: float
-    """Mean Judged@k, as `judged_after`."""
+    """Mean Judged@k of the first stage; `judged_after` of the re-ranking."""
     judged_after: float
 
 
@@ -416,7 +417,7 @@ class Reordering:
     means: tuple[MeanOverQueries, ...]
     """One for each name in MEANS."""
     gain: Gain | None = None
-    """None without judgments, as `bias`."""
+    """None without judgments; `bias` is None then, too."""
     bias: Bias | None = None
     blocks: tuple[RankBand, ...] = ()
     duplicates: int = 0

@@ -89,8 +89,9 @@ class AskedTotals:
 
     prompts: int
     tokens: int
-    """0 if not counted, as `answer_tokens`."""
+    """Tokens of prompts and answers; 0 if not counted."""
     answer_tokens: int
+    """0 if not counted."""
     dollars: float
     """NaN without a price."""
     seconds: float
@@ -510,8 +511,9 @@ class Spread:
     error: float
     """Standard error of `mean` over queries."""
     tau: float
-    """Mean agreement of two re-rankings on the re-ranked documents, as `rbo`."""
+    """Mean Kendall correlation of two re-rankings on the re-ranked documents."""
     rbo: float
+    """Mean rank-biased overlap of two re-rankings."""
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,9 @@ class ChatReply:
     model: str = ""
     """The provider's name for the model that answered."""
     tokens_in: int | None = None
-    """The provider's count of prompt tokens; None without one, as `tokens_out` of the answer."""
+    """The provider's count of prompt tokens; None without one."""
     tokens_out: int | None = None
+    """The provider's count of answer tokens; None without one."""
     choices: tuple[TokenChoice, ...] = field(default=(), repr=False)
     """The tokens with their alternatives; () if the provider returns none."""
 

@@ -59,7 +59,7 @@ class CanaryCheck:
     """Version of Weir that made the canary."""
     queries: int
     reordered: int
-    """Number of queries with other documents, or the same in another order but for ties."""
+    """Number of queries with other documents, or with the same in an order that ties do not explain."""
     moved: float
     """Largest change of a score."""
     allowed: float

@@ -25,7 +25,7 @@ class Lead:
 
     system: str
     difference: float
-    """Mean of the best system minus the mean of this one; negated if less is better."""
+    """Mean of the best system minus the mean of `system`; negated if less is better."""
     low: float
     """Lower bound of `difference`, valid for all systems and all numbers of queries together."""
     e_value: float
@@ -124,14 +124,14 @@ def decision_of(
     measure: Measure,
     margin: float = 0.0,
 ) -> Decision | None:
-    """Return the decision which of a subject's systems is best by the labels so far; None while no query
-    with a value counts.
+    """Return the decision which of a subject's systems is best by the labels so far; None while no query with a
+    value counts.
 
     new: labels so far, besides the subject's judgments.
     open_queries: queries that still have something to judge.
     margin: see `decide`.
 
-    Queries count in random order up to the first in `open_queries`, so that quickly judged ones are not
+    Queries count in random order up to the first in `open_queries`, so that quickly judged queries are not
     favoured. Raises BadValue for fewer than two systems, and for a measure without a direction.
     """
     before = subject.qrels

@@ -43,7 +43,7 @@ ASKERS = f"'{EVERYONE}', or one of {', '.join(f'{kind}:NAME' for kind in KINDS)}
 
 @dataclass(frozen=True, eq=False)
 class JoinedRules:
-    """The ranked documents to which a rule applies, by query, then rank."""
+    """The ranked documents to which a rule applies, sorted by query, then rank."""
 
     query: Int32
     """int32[n], numbered as the judged queries."""
@@ -61,7 +61,7 @@ class JoinedRules:
 
 @dataclass(frozen=True, eq=False)
 class DocumentRules:
-    """For whom documents are forbidden, when they are valid, which ones supersede them."""
+    """Rules of documents: for whom each is forbidden, when it is valid, and which document supersedes it."""
 
     docs: Ids
     """The D documents that rules name."""
@@ -146,7 +146,7 @@ class _Row:
 
 @checked
 def with_document_rules(qrels: object, path: str | Path) -> Qrels:
-    """Return judgments with the rules of a file; otherwise rules are read from the judgments' folder.
+    """Return judgments with the rules of a file, in place of rules in the judgments' folder.
 
     qrels: judgments as `weir.evaluate` takes them.
     path: a file such as document-rules.tsv.

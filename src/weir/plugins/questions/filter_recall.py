@@ -46,15 +46,15 @@ class FilterRules:
     selectivity: tuple[float, ...] = (1.0, 0.5, 0.1, 0.01)
     """Shares of the documents that the made filters permit; a query's own filters are grouped by them."""
     overfetch: tuple[int, ...] = (1, 4, 16, 64)
-    """Times k documents that are asked for where the filter is applied after the search."""
+    """Multiples of k that a search is asked for if the filter is applied after it."""
     effort: tuple[int, ...] = ()
     """Lists (IVF) or candidates (HNSW) that a query visits; by default the index's own, and up to 64 times it."""
     target: float = 0.95
     """The recall that is to be reached again."""
     measure: str = "nDCG@10"
-    """Whose loss is reported where there are judgments."""
+    """The measure whose loss is reported if there are judgments."""
     seed: int = 17
-    """Of the filters that are made by lot."""
+    """Seed of the random filters."""
 
     def __post_init__(self) -> None:
         check_whole("k", self.k)
@@ -83,10 +83,10 @@ def admission_order(
 ) -> Int64:
     """Return all documents, int64[N], in the order in which a broadening filter permits them.
 
-    kind: "by lot" is random; "near" begins with the documents nearest to the query's best document, "far" with the
-        nearest to a random document of the worse half.
+    kind: "by lot" is random; "near" begins with the documents most similar to the query's best document, "far"
+        with those most similar to a random document of the worse half.
     scores: float32[N], of the documents.
-    similar: document -> float32[N], the similarity of all documents to it.
+    similar: returns the similarity of all documents, float32[N], to a document.
     """
     if kind == "by lot":
         return chance.permutation(len(scores))
@@ -114,8 +114,8 @@ def exact_first(scores: Float32, permitted: Mask, k: int, places: NDArray[np.int
 
 
 def recall_of(found: Int64, scores: Float32, exact: Int64) -> float:
-    """Return the share of the exact best documents that a search found; a tie with the last exact one counts
-    as found.
+    """Return the share of the exact best documents that a search found; a document as good as the last exact
+    one counts as found.
 
     found: permitted documents, no more than `exact`, which is not empty.
     """
@@ -136,9 +136,10 @@ class FilteredSearch:
     selectivity: float
     """Mean share of the documents that are permitted."""
     permitted: float
-    """Mean number of documents that are permitted: what an exact search before which the filter is applied compares."""
+    """Mean number of permitted documents, which an exact search with the filter applied first compares."""
     correlation: float
-    """Mean share of the exact k best without a filter that the filter permits; as the selectivity if unrelated."""
+    """Mean share of the exact k best documents without a filter that the filter permits; equals the selectivity
+    if unrelated."""
     applied: str
     """during the search, or after it."""
     effort: int
@@ -161,8 +162,8 @@ class FilteredSearch:
     judged: int
     """Number of queries with a relevant document among the permitted ones."""
     p50_ms: float
-    """Median milliseconds of a query, asked alone; NaN where none was timed. A filter applied after the search takes
-    none."""
+    """Median milliseconds of a query, searched alone; NaN if none was timed. The time of a filter applied after
+    the search is not counted."""
     p95_ms: float
     """95th percentile of the milliseconds; NaN for fewer than 20."""
 
@@ -176,10 +177,11 @@ class FilteredSearch:
     ) -> Iterator[FilteredSearch]:
         """Yield means over queries under one filter, a result for each setting.
 
-        facts: {setting: float64[5, queries]}, of recall, documents permitted, share of the exact best
-            permitted, 1 for a short answer, vectors compared.
+        facts: {setting: float64[5, queries]}, rows are recall, number of documents permitted, share of the
+            exact best that is permitted, 1 for a short answer, number of vectors compared.
         lost: float64[settings, judged queries], the measure of the exact answer minus that of the search.
         milliseconds: times of queries, for each setting.
+        documents: number in the collection.
         """
         recalls = np.array([rows[0] for rows in facts.values()])
         known = mean_bounds([recalls], unit=np.ones(len(facts), np.bool_))

@@ -115,7 +115,7 @@ class MeasureFitness:
 
 @dataclass(frozen=True)
 class Fitness:
-    """A verdict, with reasons, if queries and judgments can show a change of systems."""
+    """A verdict, with reasons, on whether queries and judgments can show a change of systems."""
 
     subject: str
     change: float
@@ -204,9 +204,9 @@ def _middle_pair(
 
 
 def power_at_ceiling(gaps: Float64) -> float:
-    """Return the probability that new queries like these show a perfect system to be better than this one.
+    """Return the probability that new queries like these show a perfect system to be better than the given one.
 
-    gaps: float64[queries], the best possible ranking's value minus the system's; NaN where undefined.
+    gaps: float64[queries], the best possible ranking's value minus the system's; NaN if undefined.
 
     0 if all are NaN.
     """
@@ -223,8 +223,9 @@ def power_at_ceiling(gaps: Float64) -> float:
 def saturated(mean: float, ceiling: float, at_ceiling: float, change: float) -> bool:
     """Return True if a mean is too near to `ceiling`, the best possible mean, to show the change.
 
-    That is if a perfect system would probably not be found better (`at_ceiling`, a probability), or if the
-    change is more than half of the way to the ceiling.
+    at_ceiling: probability that a perfect system would be found better; too low is one sign.
+
+    The other sign is a change of more than half of the way to the ceiling.
     """
     return at_ceiling < POWER or abs(ceiling - mean) < HALF * change
 
@@ -350,7 +351,8 @@ def fitness(
 
 
 def fitness_of(subject: Subject, measures: Iterable[str], change: float = CHANGE) -> Fitness:
-    """Return a verdict, with reasons: can the subject's queries and judgments show a change, by its rankings?
+    """Return a verdict, with reasons, on whether the subject's queries and judgments can show a change, by its
+    rankings.
 
     subject: a collection with judgments, and two rankings or the documents to run LEXICAL_SYSTEMS on.
 

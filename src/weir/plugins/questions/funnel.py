@@ -67,7 +67,7 @@ class FunnelRules:
     rel: float = 1
     """Lowest relevant grade."""
     depth: int = 1000
-    """Depth of each search, in documents, in which the losses of its cut are found."""
+    """Depth, in documents, to which each search is repeated to find what its cut loses."""
 
     def __post_init__(self) -> None:
         check_whole("k", self.k)
@@ -117,7 +117,8 @@ class LeakedDocument:
 
 @dataclass(frozen=True)
 class FunnelStage:
-    """How many relevant documents a stage passes on and loses, with the measure of its and of a perfect order."""
+    """How many relevant documents a stage passes on and loses, with the measure of its order and of a perfect
+    order."""
 
     branch: str
     """Number of the fused system, such as "2", or "2.1" within a fusion inside it; "" outside fusions."""
@@ -175,7 +176,7 @@ class Funnel:
 
     @property
     def worst(self) -> FunnelStage:
-        """Return the stage outside fused systems that loses most, the first of equals."""
+        """Return the stage of `whole` that loses most relevant documents, the first of equals."""
         return max(self.whole, key=lambda one: one.lost)
 
 
@@ -190,8 +191,8 @@ def funnel_of(
     stages: first to last.
     texts: documents and queries, to show the first words of lost documents and their queries.
 
-    A document is lost at the first stage after which no stage has it; one lost by a chunker stays lost.
-    Raises BadValue without stages, and if no document is relevant.
+    A document is lost at the first stage after which no stage has it; what a chunker loses stays lost. Raises
+    BadValue without stages, and if no document is relevant.
     """
     rules = rules or FunnelRules()
     gold = qrels.grade >= rules.rel
@@ -460,7 +461,8 @@ def _leak_sentence(funnel: Funnel) -> str:
 
 
 def verdict(funnel: Funnel) -> str:
-    """Return a sentence on the stage that loses most, and on the score of a perfect re-ranker in its place."""
+    """Return a sentence on the stage that loses most, and on the score of a perfect re-ranker in place of the
+    next."""
     last, worst = funnel.whole[-1], funnel.worst
     rest = f"{count(last.left)} of {count(funnel.relevant)} relevant documents are left"
     if not worst.lost:

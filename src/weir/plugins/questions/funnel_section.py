@@ -77,10 +77,9 @@ def _telling_first(table: Table) -> Table:
 def collection_funnels(
     cells: Sequence[ResultCell], dataset: Dataset, measure: str, called: Callable[[str], str]
 ) -> tuple[list[Funnel], list[str]]:
-    """Return (funnels of a collection's composed systems, at most MOST_FUNNELS; sentences on systems left
-    out).
+    """Return (funnels of a collection's composed systems, at most MOST_FUNNELS; sentences on systems left out).
 
-    measure: "" takes the default of FunnelRules.
+    measure: "" for the default of FunnelRules.
     called: returns a system's short name for its label.
     """
     size = sum(path.stat().st_size for path in cells[0].folder.parent.glob("*/run.*"))

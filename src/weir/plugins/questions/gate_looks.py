@@ -155,7 +155,7 @@ def gate_sequentially(
 
 
 def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreTable]]) -> list[SeenCase]:
-    """Return the cases with the queries of one more look appended, in random order.
+    """Return the cases with the new queries of one more look appended, in random order.
 
     path: the file, named in messages.
     seen: cases of earlier looks; [] at the first.
@@ -220,14 +220,16 @@ def _rules(rules: GateRules) -> dict[str, object]:
 
 
 def seen_rules(fields: Mapping[str, Any]) -> GateRules:
-    """Return the rules in the fields of a file of earlier looks; raises KeyError or TypeError for another file."""
-    return GateRules(**{name: fields["rules"][name] for name in _rules(GateRules())})
+    """Return the rules in the fields of a file of earlier looks; raises KeyError, TypeError or ValueError for
+    another file."""
+    rules = fields["rules"]
+    return GateRules(rules["max_drop"], dict(rules["drops"]), rules["confidence"])
 
 
 def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
-    """Return the cases of earlier looks from a file; [] if there is no file.
+    """Return the cases in a sequential gate's file of earlier looks; [] if there is no file.
 
-    Raises FormatError for a file of another kind, BadValue for other rules than now.
+    Raises FormatError for a file of another kind, BadValue if its rules are not `rules`.
     """
     if not path.exists():
         return []
@@ -236,7 +238,7 @@ def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
         fields = parse_json(read_bytes(path), path)
         if fields["format"] != FORMAT:
             raise FormatError(path, f"the format {str(fields['format'])[:60]}", expected)
-        kept = fields["rules"]
+        kept = {name: fields["rules"][name] for name in _rules(rules)}
         cases = [
             SeenCase(
                 str(one["dataset"]),
@@ -250,16 +252,16 @@ def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
             for one in fields["cases"]
         ]
         whole = all(len(one.queries) == len(one.before) == len(one.after) > 0 for one in cases)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         if isinstance(error, FormatError):
             raise
         raise FormatError(path, "something else", expected) from None
     if not whole or not cases:
         raise FormatError(path, "queries without their values", expected)
     for name, value in _rules(rules).items():
-        if kept.get(name) != value:
+        if kept[name] != value:
             raise BadValue(
-                f"{path} was begun with {name} {kept.get(name)}, and now it is {value}; another rule takes another file"
+                f"{path} was begun with {name} {kept[name]}, and now it is {value}; another rule takes another file"
             )
     return cases
 
@@ -270,8 +272,8 @@ def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
 def sequential_gates(cases: Sequence[SeenCase], rules: GateRules) -> list[SequentialGate]:
     """Return a verdict for each case, reached by an e-value of E = 1 / (1 - confidence).
 
-    "pass" needs E against a drop larger than allowed. "fail" needs an observed drop larger than allowed, and
-    E times the number of cases against no drop. The first of both decides.
+    "pass" needs E against a drop larger than allowed. "fail" needs an observed drop larger than allowed, and E
+    times the number of cases against no drop. What is reached first decides.
     """
     # At most 1 candidate in 20 passes that dropped by more, or fails anything where nothing dropped (Ville 1939). Of
     # several cases all must pass, each at its full level; Bonferroni holds over those that fail.

@@ -85,7 +85,7 @@ class MigrationRules:
 
 @dataclass(frozen=True)
 class ChangedQuery:
-    """A query whose first k documents differ, or their order."""
+    """A query whose first k documents differ, or differ in order."""
 
     query: str
     text: str
@@ -230,8 +230,8 @@ class ContestedPairs:
 
 
 def contested_pairs(old: Run, new: Run, rules: MigrationRules) -> ContestedPairs:
-    """Return the (query, document) pairs that the measure weighs differently in both rankings, in random
-    order."""
+    """Return the (query, document) pairs to which the measure gives different weight in the two rankings, in
+    random order."""
     return _contested(_FirstDocuments.of(old, new, rules.k), rules)
 
 
@@ -358,7 +358,8 @@ class _Draws:
         )
 
     def wealth(self, total: float, sign: int) -> Float64:
-        """Return the logarithm of the largest e-value so far against a claim on the sum, float64[draws].
+        """Return, after each draw, the logarithm of the largest e-value so far against a claim about the
+        population's sum, float64[draws].
 
         sign: 1 claims that the sum is at most `total`, -1 at least.
         """
@@ -406,7 +407,7 @@ THRESHOLD_RESAMPLES = 500
 
 @dataclass(frozen=True)
 class MappedThreshold:
-    """A threshold of the old system's scores, and the new one that as many documents reach."""
+    """A threshold of the old system's scores, and the score of the new system that as many documents reach."""
 
     old: float
     new: float
@@ -422,10 +423,10 @@ class MappedThreshold:
 
 
 def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> MappedThreshold:
-    """Return the new system's threshold that as many documents reach as reach the old system's, with an
-    interval.
+    """Return the new system's threshold that is reached by as many documents as reach `threshold` in the old
+    one, with an interval.
 
-    NaN, with a reason, if no document or every document reaches the old one.
+    NaN, with a reason, if no document or every document reaches the old threshold.
     """
     queries = Ids.of(dict.fromkeys([*old.queries.tolist(), *new.queries.tolist()]))
     before = np.bincount(_query_codes(old, queries)[old.score >= threshold], minlength=len(queries))

@@ -98,7 +98,7 @@ class SystemNoise:
 
     @property
     def of_mean(self) -> RunNoise:
-        """Return the variance of the mean between runs, as gates and comparisons take it."""
+        """The variance of the mean between runs, as gates and comparisons take it."""
         asked = f"{counted(self.queries, 'query', 'queries')} asked {self.repeats} times"
         return RunNoise(
             self.measure, self.deviation**2, self.repeats - 1, f"{self.system} on {self.subject}, {asked}"

@@ -71,13 +71,14 @@ class Held:
         return self.dataset
 
     def need_two(self) -> tuple[ResultCell, ResultCell]:
-        """Return the old and the new system; raises BadValue if only one is compared."""
+        """Return the results of the old and the new system; raises BadValue if only one is compared."""
         if len(self.compared) < 2:
             raise BadValue("the folder has one system of this collection; two are compared")
         return self.compared[0], self.compared[1]
 
     def need_scored(self) -> tuple[ResultCell, ResultCell]:
-        """Return the old and the new system; raises BadValue if only one is compared, or without judgments."""
+        """Return the results of the old and the new system; raises BadValue if only one is compared, or without
+        judgments."""
         if not self.measure:
             raise BadValue("nothing is judged yet")
         return self.need_two()
@@ -94,7 +95,7 @@ class Question:
     kinds: tuple[str, ...]
     """Kinds of results that are answers, if they are stored in the folder."""
     ask: Callable[[Held], ResultSet[Any]]
-    """Raises the WeirErrors of what is lacking."""
+    """Answers the question; raises the WeirErrors of what is missing."""
     command: Callable[[Held], str]
     of_two: bool = False
     """True if it is about an old and a new system."""

@@ -55,7 +55,7 @@ FIRST_EXCESS = 0.2
 
 
 def chosen_by_system(joins: Mapping[str, Judged], qrels: Qrels) -> Iterator[Fault]:
-    """Yield a fault for each system from whose first documents the relevant ones seem to be taken."""
+    """Yield a fault for each system whose first documents seem to be the source of the relevant ones."""
     total = int(np.count_nonzero(qrels.grade > 0))
     wanted = math.ceil(AGREEMENT * total)
     ranks = {name: np.sort(joined.rank[joined.grade > 0]) for name, joined in joins.items()}
@@ -91,7 +91,7 @@ PROBES, PROBE_WORDS, PROBE_DEPTH = 100, 32, 100
 
 
 def absent_documents(subject: Subject) -> Iterator[Fault]:
-    """Yield a fault if relevant documents are missing in the collection; nothing without documents or
+    """Yield one fault if relevant documents are missing in the collection; nothing without documents or
     judgments."""
     if subject.corpus is None or subject.qrels is None:
         return
@@ -108,8 +108,8 @@ def absent_documents(subject: Subject) -> Iterator[Fault]:
 
 
 def probes(subject: Subject) -> dict[str, str]:
-    """Return {document: first words of its text} for up to 100 random relevant documents, without empty
-    texts."""
+    """Return {document: first words of its text} for up to 100 random relevant documents; empty texts are left
+    out."""
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     names = qrels.docs.take(np.unique(qrels.doc[qrels.grade > 0])).tolist()
     codes = corpus.ids.codes(names)
@@ -124,7 +124,7 @@ def probes(subject: Subject) -> dict[str, str]:
 
 
 def not_found(system: str, answers: Run, found: Run, qrels: Qrels) -> Iterator[Fault]:
-    """Yield a fault if a system finds relevant documents neither by their own words nor for any query.
+    """Yield one fault if a system finds some relevant documents neither by their own words nor for any query.
 
     answers: rankings for the texts of `probes`, each named as its document.
     found: rankings for the queries.
@@ -157,7 +157,8 @@ queries."""
 
 
 def other_documents(subject: Subject) -> Iterator[Fault]:
-    """Yield a fault for each ranking whose documents seem to be of another collection."""
+    """Yield a fault for each run whose first 10 documents seem to be of another collection, and for documents
+    that are not in the index."""
     tops = {name: run.top(10) for name, run in subject.runs.items()}
     for name, top in tops.items():
         used = np.unique(top.doc[top.doc >= 0])
@@ -238,7 +239,8 @@ _MOST, _FEW_QUERIES = 0.5, 10
 def contradicted_classes(
     groups: Sequence[QueryGroups], subject: Subject, values: Mapping[str, Float64]
 ) -> Iterator[Fault]:
-    """Yield a fault for each class whose name, such as "hard" or "unanswerable", its queries contradict.
+    """Yield a fault for each class whose name, such as "hard" or "unanswerable", contradicts its queries'
+    judgments or scores.
 
     values: {system: float64, a value for each judged query in order}.
     """

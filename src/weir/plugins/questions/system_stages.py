@@ -105,7 +105,7 @@ class _Walk:
     qrels: Qrels
     ask: Asking
     look: Asking
-    """As `ask`, but with as many documents or more, to find the losses of a cut."""
+    """Like `ask`, but at least as deep, to find the losses of a cut."""
     spans: GoldSpans | None = None
 
     def stages(self, system: Retriever, queries: Queries, k: int) -> tuple[StageRanking, ...]:
@@ -205,7 +205,7 @@ def stages_on(
 ) -> tuple[StageRanking, ...]:
     """Return a system's stages on a collection in order; the last is the cut at k.
 
-    ask, look: return rankings of the system's parts; `look` goes as deep or deeper, to see what a cut loses.
+    ask, look: return rankings of the system's parts; `look` goes at least as deep, to see what a cut loses.
     """
     walk = _Walk(dataset.corpus, dataset.qrels, ask, look, spans)
     drops = dataset.self_match == "drop"
@@ -282,8 +282,7 @@ def _asking(shelf: Shelf, dataset: Dataset, watch: Callable[[str, int, int], Non
 
 
 def looking(ask: Asking, depth: int) -> Asking:
-    """Return a function that searches as `ask` does, but at least `depth` documents deep and without
-    warnings."""
+    """Return a function that searches like `ask`, but at least `depth` documents deep and without warnings."""
 
     def look(system: Retriever, queries: Queries, k: int) -> Run:
         with silent():

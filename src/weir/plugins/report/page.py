@@ -206,7 +206,7 @@ def style_sheet(font: str = "") -> str:
 
 
 def digest(source: str) -> str:
-    """Return the SHA-256 of a script or style in base64, for a content security policy."""
+    """Return a script's or style's SHA-256 in base64, without the "sha256-" of a content security policy."""
     return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 

@@ -484,9 +484,9 @@ def _own_notes(others: Iterable[str]) -> list[str]:
 def beside_tables(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> tuple[Table, ...]:
     """Return a table of systems x collections for each measure, with scores that others published on them.
 
-    The study's systems come first, then the published ones, with most collections and the best mean first.
+    publisher, published_as: see `beside`, whose `name` is the publisher; raises its errors.
 
-    publisher, published_as: see `name` and `published_as` of `beside`, which says what is raised.
+    The study's systems come first, then the published ones, with most collections and the best mean first.
     """
     cells = [replace(cell, title=study.short_name(cell.label)) for cell in study.cells]
     named_rows = [replace(row, title=study.short_name(row.system)) for row in study.rows]

@@ -193,7 +193,7 @@ def _score_cell(value: float | None) -> Cell:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return " [low, high]" with signs, for a sentence; "" if there is no interval."""
+    """Return " [low, high]" with signs, for a sentence; "" if either is None."""
     return "" if low is None or high is None else f" [{typeset_change(low)}, {typeset_change(high)}]"
 
 
@@ -457,7 +457,8 @@ def _fastest(study: Study) -> Iterator[Statement]:
 
 
 def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, float]:
-    """Return (lowest, highest) mean of a system over all orders of tied documents."""
+    """Return (lowest, highest) mean of a system over all orders of tied documents; NaN without a mean on some
+    dataset."""
     units: dict[str, list[tuple[float, float]]] = {}
     across = comparison.unit == "datasets"
     for dataset in study.datasets if across else [comparison.dataset]:
@@ -2035,7 +2036,7 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 def published_scores(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> Section:
     """Return the section that shows the study's scores beside published ones, a table for each measure.
 
-    publisher, published_as: see `name` and `published_as` of `beside`, which says what is raised.
+    publisher, published_as: see `beside`, whose `name` is the publisher; raises its errors.
     """
     lead = f"{NO_TEST[:1].upper()}{NO_TEST[1:]}."
     return Section(

@@ -291,7 +291,7 @@ class ElasticServer:
 
 
 def json_lines(items: Iterable[Any]) -> bytes:
-    """Return ASCII bytes with a line of JSON for each item."""
+    """Return a line of JSON, ended, for each item, as ASCII bytes."""
     return b"".join(json.dumps(item).encode("ascii") + b"\n" for item in items)
 
 
@@ -415,7 +415,7 @@ class IndexState:
     """An existing index, as the server describes it."""
 
     uuid: str
-    """The server gives each newly made index another."""
+    """The server gives each new index its own."""
     mark: Mapping[str, Any] | None
     """Weir's entry in the mapping; None if there is none."""
     mappings: Mapping[str, Any]

@@ -95,7 +95,12 @@ class LiveIndex(Protocol):
         """Return each word of a text with its term."""
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield the changes of a search that `weir why` tries."""
+        """Yield variants of the search to test: another tie breaker, added field scores, no field weights, and
+        one without each option.
+
+        Yields nothing for a search without fields, one that already adds field scores, and one of an unknown
+        kind.
+        """
 
     def changed(self, body: Json, entries: Mapping[str, Json]) -> Json:
         """Return the body of a search with these entries set; None removes an entry."""

@@ -58,8 +58,8 @@ class VectorSearch:
 
 
 def encoder_given(system: str, encoder: object) -> DenseRetriever | None:
-    """Return the dense retriever of an encoder's name; a retriever or None unchanged. Raises BadValue for
-    others."""
+    """Return the dense retriever of an encoder's name; a retriever or None unchanged. Raises BadValue for any
+    other value."""
     retriever = DenseRetriever(encoder_of(encoder)) if isinstance(encoder, str) else encoder
     if not isinstance(retriever, (DenseRetriever, type(None))):
         raise BadValue(

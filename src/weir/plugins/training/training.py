@@ -76,7 +76,7 @@ class AdaptRules:
     negatives: int = 1
     """Documents for each pair that BM25 finds and that do not answer it."""
     depth: int = 100
-    """Negatives are drawn from so many of BM25's first."""
+    """Negatives are drawn from this many of BM25's first documents."""
     margins: str = ""
     """A cross-encoder whose differences of scores are learned (MarginMSE); by default a softmax over a batch's
     positives and negatives is.

@@ -45,7 +45,8 @@ def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fus
     runs: number of fused runs.
     step: distance between tried weights, which sum to 1.
 
-    Raises BadValue for nothing to choose, more than 2,000 combinations, and a step that does not divide 1.
+    Raises BadValue if no setting is open, for more than 2,000 combinations, and for a step that does not divide
+    1.
     """
     how = method if isinstance(method, Fusion) else parse_fusion(method)
     fixed: Mapping[str, object] = dict(how.settings) if isinstance(method, Fusion) else call_of(method)[1]
@@ -176,12 +177,12 @@ def fit(
     folds: int = FOLDS,
     seed: int = SEED,
 ) -> Fit:
-    """Return a fusion's best settings on judged queries, chosen by cross-validation.
+    """Return a fusion's best settings on judged queries, and for each fold those chosen on the other folds.
 
     method: a method, with settings to fix, or the fusions to choose from.
 
-    Raises BadValue for nothing to choose, fewer judged queries than folds, and if no judged query has results
-    in two runs.
+    Raises BadValue if no setting is open, for fewer judged queries than folds, for a measure without a
+    direction, and if no judged query has results in two runs.
     """
     tried = candidates(method, len(runs)) if isinstance(method, (str, Fusion)) else tuple(method)
     return cross_validated(trials(tried, Pool.of(runs), qrels, measure), folds, seed)
@@ -194,7 +195,8 @@ def trials(
 
     watch: called with (fusions times queries) measured so far and in all.
 
-    Raises BadValue if no judged query has results in two runs, and for a measure without a direction.
+    Raises BadValue if no judged query has results in two runs, without a fusion, and for several measures or
+    one without a direction.
     """
     measures = measures_of(measure)
     if len(measures) != 1 or not tried:
@@ -223,8 +225,11 @@ def trials(
 
 
 def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
-    """Return the best settings for each fold, chosen on the other folds, and on all queries; ties go to the
-    first tried. Raises as `fold_of`."""
+    """Return the best settings on all queries, and for each fold those that are best on the other folds; ties
+    go to the first tried.
+
+    Raises BadValue for fewer than two folds or more folds than queries.
+    """
     fold = fold_of(trials.queries, folds, seed)
     measure, tried, values = trials.measure, trials.tried, trials.values
     held_out, results = np.empty(len(trials.queries)), list[Fold]()
@@ -259,8 +264,8 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Return the fused run, in the pool's order of queries: judged queries with the settings chosen on the
-    other folds, others with the settings chosen on all judged queries.
+    """Return the fused run, in the pool's order of queries: a judged query with the settings chosen without its
+    fold, others with the settings chosen on all judged queries.
 
     k: documents per query; None for all.
     """
@@ -295,10 +300,10 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 
 
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
-    """Return tables that compare the cross-validated fusion with the best single run, the last one a sentence
-    that it was picked on the same queries.
+    """Return tables that compare the cross-validated fusion with the best single run, and as the last a
+    sentence that this run was picked on the same queries.
 
-    single: scores of each run by name; the best is by the mean of the first measure.
+    single: scores by run; the best has the best mean of the first measure.
     """
     way = direction(held_out.measures[0])
     best = max(single, key=lambda name: way * float(single[name].mean_values()[0]))

@@ -41,14 +41,15 @@ class CandidateBlock:
     first: int
     """Number of the first query in the pool."""
     query: Int64
-    """int64[n] ascending, 0 for the first query."""
+    """int64[n], ascending, counted from the block's first query."""
     doc: Int32
     """int32[n], ascending within a query."""
     rank: Int32
     """int32[R, n] from 1; 0 if the run lacks the document."""
     lists: tuple[ScoreLists, ...]
+    """Scores of each run."""
     place: tuple[Int64, ...]
-    """For each run, the number of each score's candidate."""
+    """int64 for each run: the position of each of its scores in `doc`."""
 
     def __len__(self) -> int:
         return len(self.lists[0].ptr) - 1
@@ -70,7 +71,7 @@ class CandidateBlock:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Runs to be fused, with common numbers of queries and documents."""
+    """Runs to be fused, with one numbering of queries and documents."""
 
     queries: Ids
     """Queries of all runs, sorted by identifier; in their own order if all runs share a table."""
@@ -81,7 +82,7 @@ class Pool:
     length: Int64
     """int64[R, Q]: number of results."""
     number: tuple[Int32 | None, ...]
-    """For each run, the numbers of its documents in `docs`; None if equal."""
+    """For each run, the number in `docs` of each of its documents; None if they are numbered alike."""
 
     @staticmethod
     def of(runs: Sequence[Run]) -> Pool:
@@ -156,8 +157,11 @@ def check_shared_queries(pool: Pool) -> None:
 
 
 def apart_notes(pool: Pool, names: Sequence[str]) -> list[str]:
-    """Return a sentence for each run, called by its name in `names`, that shares no document with any
-    other, and for documents in two Unicode compositions."""
+    """Return a sentence for each run that shares no document with the others, and one if documents come in two
+    Unicode compositions.
+
+    names: of the runs, in sentences.
+    """
     returned = [
         np.unique(run.doc if n is None else n[run.doc]) for run, n in zip(pool.runs, pool.number, strict=True)
     ]

@@ -31,10 +31,10 @@ Codes = list[Int32 | None]
 
 
 def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (identifiers of all tables in order of first occurrence, int32 numbers in it of each table's
-    identifiers).
+    """Return (identifiers of all tables in order of first occurrence, for each table the int32 positions of its
+    identifiers among them).
 
-    The numbers are None if all tables are one object.
+    Positions are None if all tables are one object.
     """
     if all(table is tables[0] for table in tables):
         return tables[0], [None] * len(tables)
@@ -50,9 +50,10 @@ def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
 
 
 def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (sorted identifiers of all tables, int32 numbers in it of each table's identifiers).
+    """Return (sorted identifiers of all tables, for each table the int32 positions of its identifiers among
+    them).
 
-    A single object as all tables is returned unsorted, with None for numbers.
+    If all tables are one object, it is returned unsorted, with None for positions.
     """
     ids, codes = united(tables)
     if codes[0] is None:
@@ -97,7 +98,7 @@ class Candidates:
     def by_rank(self, worth: Callable[[Float64], Float64]) -> Float64:
         """Return `worth` of each rank, float64[R, n]; 0 if the run lacks the document.
 
-        worth: function of float64 ranks from 1.
+        worth: a function of an array of ranks, from 1.
         """
         table = np.zeros(int(self.rank.max(initial=0)) + 1)
         table[1:] = worth(np.arange(1.0, len(table)))
@@ -194,7 +195,8 @@ def rank(lists: ScoreLists) -> Float64:
 
 @NORMS.register("sum")
 def summed(lists: ScoreLists) -> Float64:
-    """Return (score - lowest) / sum of these differences over the list; equal scores share 1 equally.
+    """Return (score - lowest) / the list's sum of (score - lowest); 1 / length if all scores of a list are
+    equal.
 
     Source: Montague and Aslam 2001.
     """

@@ -42,8 +42,7 @@ _CHARACTERS_BY_WIDTH = {
 
 
 def spaces(data: Bytes) -> NDArray[np.bool_]:
-    """Return bool[n], True for each byte of UTF-8 text that belongs to white space as str.split defines
-    it."""
+    """Return bool[n], True for each byte of UTF-8 text that is part of white space as str.split defines it."""
     white = _ONE_BYTE[data]
     leads = np.flatnonzero(_FIRST_BYTES[data])
     for width, characters in _CHARACTERS_BY_WIDTH.items():
@@ -409,7 +408,7 @@ class Analyzer:
         return self.normalise_lines("\n".join(words)) if words else []
 
     def normalise_lines(self, words: str) -> list[str]:
-        """Return the term of each line's word; "" for a dropped word."""
+        """Return the term of each line of `words`, a word a line; "" for a dropped word."""
         if self.possessive and any(a in words for a in APOSTROPHES):
             words = POSSESSIVE.sub("", words)
         if self.lower_words:
@@ -449,7 +448,7 @@ class Analyzer:
 
 @cache
 def stopword_list(name: str) -> frozenset[str]:
-    """Return the words of a built-in stop word list."""
+    """Return the words of a built-in stop word list, such as "english-33"."""
     return frozenset(_lines(f"stopwords-{name}.txt"))
 
 

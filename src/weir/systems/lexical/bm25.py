@@ -136,8 +136,8 @@ Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | N
 def analysed(
     table: TermTable, corpus: Corpus, view: str, progress: Progress | None = None
 ) -> Iterator[tuple[Int64, Int32]]:
-    """Yield the terms of a view by batches of documents, with repetitions: (ptr int64[n + 1], term int32);
-    adds new terms to the table."""
+    """Yield the terms of a view for each batch of documents, with repetitions: (ptr int64[documents + 1], term
+    int32); adds new terms to the table."""
     for start, texts in corpus.batches(view, BATCH_BYTES):
         yield table.add(texts)
         if progress is not None:
@@ -145,7 +145,7 @@ def analysed(
 
 
 def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
-    """Return an index over several fields, whose scores add up.
+    """Return an index over several fields, whose scores add up; term numbers continue from field to field.
 
     order: int32[documents], corpus number of each internal number.
     """
@@ -158,9 +158,10 @@ def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
 
 
 def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, Int32, Float32]:
-    """Return each query's known terms with counts: ptr int64[queries + 1], term int32, count float32.
+    """Return each query's known terms with counts: ptr int64[queries + 1], term int32 (ascending in a query),
+    count float32.
 
-    The terms of each table are numbered after the terms of the tables before it.
+    tables: vocabularies of the fields; term numbers continue from table to table.
     """
     if len(texts) == 1:
         text = texts[0]
@@ -202,7 +203,7 @@ def weighed(
     keep_terms: bool = False,
     weight: float = 1.0,
 ) -> Field:
-    """Return a field's index from batches of its terms in corpus order.
+    """Return a field's (terms, postings, each document's terms or None) from batches of terms in corpus order.
 
     batches: (ptr int64[n + 1], term int32) with repeated terms.
     order: int32[documents], corpus number of each internal number.
@@ -350,7 +351,7 @@ class BM25:
     preset: str = "lucene"
     """"lucene" (Anserini's flat index), "lucene-multifield", "elastic" or "bm25s"."""
     k1: float | None = None
-    """Saturation of the term frequency; None takes the preset's, as for all settings below."""
+    """Saturation of the term frequency. None, for this and all settings below, takes the preset's."""
     b: float | None = None
     """Length normalisation, from 0 to 1."""
     analyzer: str | None = None

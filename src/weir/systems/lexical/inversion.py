@@ -98,7 +98,7 @@ class GrowingFiles:
         self._files[name].write(np.ascontiguousarray(values).view(np.uint8).data)
 
     def append_to_array(self, name: str, values: NDArray[Any]) -> None:
-        """Append an array's bytes to a file that `mapped` later completes as a .npy file."""
+        """Append an array's bytes to a file that `mapped` later makes a .npy file."""
         if name not in self._files and not (self.folder / name).exists():
             self.append(name, np.zeros(HEADER_BYTES, np.uint8))
         self.append(name, values)
@@ -177,7 +177,7 @@ def fits_into_memory(corpus: Corpus) -> bool:
 
 
 def require_memory_for(corpus: Corpus) -> None:
-    """Raise BadValue if an index of the corpus in memory is estimated to exceed the budget."""
+    """Raise BadValue if an in-memory index of the corpus is estimated to exceed the memory budget."""
     require_memory(_index_bytes(corpus), f"an index of {len(corpus):,} documents in memory")
 
 
@@ -237,7 +237,7 @@ class Blocks:
         return np.sort(self.order[number * self.width : (number + 1) * self.width])
 
     def of_each(self) -> Int32:
-        """Return the number of the block that has each document, int32[documents], in corpus order."""
+        """Return the block number of each document, int32[documents], in corpus order."""
         block = np.empty(len(self.order), np.int32)
         block[self.order] = np.arange(len(self.order), dtype=np.int32) // self.width
         return block
@@ -276,9 +276,9 @@ class Spool:
     def fill(
         self, corpus: Corpus, view: str, table: TermTable, progress: Progress | None, keep_terms: bool = False
     ) -> None:
-        """Write the terms of all documents after the last commit.
+        """Write the terms of the documents that are not committed yet.
 
-        keep_terms: also write a forward index.
+        keep_terms: also write each document's terms (forward index).
         """
         first = int(self.files.facts.get(self.name, 0))
         df = self.frequencies()
@@ -385,8 +385,8 @@ def merged(
     formula: int,
     progress: Progress | None,
 ) -> Int64:
-    """Invert all blocks, append the postings to doc.npy and impact.npy, and return the terms' offsets,
-    int64[terms + 1] from 0.
+    """Invert all blocks, append the postings to doc.npy and impact.npy, and return the terms' offsets in these,
+    int64[terms + 1].
 
     name: prefix of temporary files.
     formula: of BM25, in `kernels.inverted.postings`.

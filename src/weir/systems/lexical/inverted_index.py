@@ -186,8 +186,7 @@ class TopDocuments:
 
 
 def tie_order(corpus: Corpus) -> Int32:
-    """Return the corpus number of each internal number, int32[documents]; internal numbers are in tie
-    order."""
+    """Return int32[documents], the corpus number of each internal number, which are in tie order."""
     order = np.empty(len(corpus), np.int32)
     order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
     return order
@@ -201,9 +200,9 @@ def sparse_kernels(documents: int) -> tuple[str, ...]:
 
 
 def top_documents(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
-    """Return the k best documents of each query.
+    """Return the k best documents of each query that have one of its terms.
 
-    query: int64[queries + 1], offsets of its terms.
+    query: int64[queries + 1], offsets of each query's terms.
     term, weight: int32 and float32, of all queries.
     """
     count, block = len(query) - 1, max(1, BLOCK_ANSWERS // k)
@@ -283,7 +282,7 @@ def save_index_of(
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
-    """Return (memory-mapped index of each field, metadata) as `save_index` wrote them.
+    """Return (memory-mapped indexes, metadata) as `save_index` wrote them.
 
     Raises StoreError if missing, damaged or of another format.
     """
@@ -413,8 +412,8 @@ def term_scores(
 def best_field_scores(
     parts: tuple[ImpactIndex, ...], query: list[QueryTerms], share: float, candidates: Run
 ) -> Float64:
-    """Return each candidate's score, float64[candidates] in single precision: the best field's plus `share`
-    of the others'."""
+    """Return each candidate's score, float64[candidates] in single precision: of its best field, plus `share`
+    of the sum over the other fields."""
     fields = np.stack(
         [candidate_scores(part, one, candidates) for part, one in zip(parts, query, strict=True)]
     )
@@ -426,8 +425,8 @@ def best_field_scores(
 def best_field(
     parts: tuple[ImpactIndex, ...], queries: list[QueryTerms], share: float, k: int
 ) -> TopDocuments:
-    """Return each query's k best documents by the best field's score plus `share` of the other fields'
-    (Lucene's DisjunctionMaxQuery), in float32.
+    """Return each query's k best documents by the score of the best field, plus `share` of the sum over the
+    other fields (Lucene's DisjunctionMaxQuery), in float32.
 
     parts, queries: for each field, its index and the queries' terms.
     """

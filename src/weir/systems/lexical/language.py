@@ -81,8 +81,9 @@ class Language:
         return titles.get(self.name, self.name.title())
 
     def suits(self, analyzer: Analyzer) -> bool:
-        """Return True if an analyzer is for this language or for any; languages of bigrams need these or a
-        user's own function.
+        """Return True if an analyzer is for this language or for any.
+
+        A language cut into bigrams needs its own analyzer of bigrams or a user's function.
         """
         if self.analyzer.endswith("-bigrams"):  # one's own functions are trusted
             return analyzer.cut is not None and (analyzer.name == self.analyzer or analyzer.own)
@@ -120,7 +121,7 @@ def language_of(texts: Iterable[str]) -> Language | None:
 
 
 def language_of_corpus(corpus: Corpus) -> Language | None:
-    """Return the language of a sample from all over a collection; None if `language_of` finds none."""
+    """Return the language of a sample from all over a collection, or None, as `language_of`."""
     step = max(1, len(corpus) // PIECES)
     texts: list[str] = []
     for start in range(0, len(corpus), step):

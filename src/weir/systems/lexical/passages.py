@@ -73,8 +73,8 @@ class PassageSpans:
 
 
 def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> PassageSpans:
-    """Return the spans of passages of at most `words` words, split at white space; a shorter text is one
-    passage, unchanged.
+    """Return the spans of passages of at most `words` words, split at white space; a text with fewer words is
+    one passage, unchanged.
 
     overlap: words shared with the passage before.
     first: only each document's first passage.
@@ -92,9 +92,9 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
 
 
 def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -> tuple[Corpus, Int32]:
-    """Return (passages as a corpus, with their document's title; int32 number of each passage's document).
+    """Return (passages as a corpus, each with its document's title; int32 number of each passage's document).
 
-    Arguments are as for `cut`.
+    Takes the arguments of `cut`.
     """
     cuts, title = cut(corpus, words, overlap, first), None
     owner = cuts.owner

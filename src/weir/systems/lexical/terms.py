@@ -141,8 +141,8 @@ class WordTable:
     def scan_into(
         self, texts: Strings, scanner: tokenize.WordAutomaton, insert: bool, ptr: Int64, out: Int32
     ) -> None:
-        """Write the words of each text into `ptr` and `out`, from ptr[0] on; `out` needs room for a word per
-        byte. Otherwise like `scan`."""
+        """Write the words of each text as `scan` returns them, into ptr, int64[texts + 1], and from out[ptr[0]]
+        on; `out` needs room for a word per byte."""
         data, n, at = _read_only(texts.data), len(texts), 0
         given = tokenize.TextBytes(data, _eights(data), _read_only(texts.ptr))
         while True:
@@ -250,8 +250,8 @@ class TermTable:
         return self._analyse(texts, grow=True)
 
     def lookup(self, texts: Strings) -> tuple[Int64, Int32]:
-        """Return the terms of n texts, with repetitions: ptr int64[n + 1], numbers int32, -1 if the table
-        lacks it."""
+        """Return the terms of n texts, with repetitions: ptr int64[n + 1], numbers int32, -1 for a term that
+        the table lacks."""
         return self._analyse(texts, grow=False)
 
     def known(self, text: str) -> list[int]:
@@ -370,8 +370,8 @@ class WordCounts:
         return counts / max(1, int(counts.sum()))
 
     def typical(self, of: int, against: int) -> list[str]:
-        """Return up to 5 words whose share in collection number `of` most exceeds that in number
-        `against`."""
+        """Return up to 5 words, the most typical first, whose share in collection number `of` exceeds that in
+        number `against`."""
         surplus = self.shares(of) - self.shares(against)
         return [self.words[i] for i in np.argsort(-surplus, kind="stable")[:WORDS_SHOWN] if surplus[i] > 0]
 

@@ -146,7 +146,7 @@ class Program:
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
     def last_words(self) -> str:
-        """Return "; " and the last lines of standard error, or that there are none."""
+        """Return "; on standard error: ..." with its last lines, or that it is empty, to end a message."""
         text = " ".join(" ".join(self.tail).split())
         return f"; on standard error: {text[-TAIL_CHARACTERS:]}" if text else "; nothing on standard error"
 

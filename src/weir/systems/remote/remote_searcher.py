@@ -47,7 +47,7 @@ HASHED_DOCUMENTS = 4096
 
 
 def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
-    """Return a fingerprint of a corpus and of the fields that `views` read."""
+    """Return a fingerprint of a corpus's identifiers and of the fields that `views` read."""
     fingerprint = corpus.fingerprint_with(views)
     if fingerprint:
         return fingerprint
@@ -68,9 +68,11 @@ SHOWN_CHARACTERS = 120
 
 
 def kept_ranking(results: Sequence[tuple[object, object]]) -> dict[str, object]:
-    """Return (identifier, score) pairs as columns to store: {"docs": [...], "scores": [...] or None}.
+    """Return (identifier, score) pairs, best first, as columns to store: {"docs": [...], "scores": [...]},
+    scores None if none has one.
 
-    Raises ValueError if only some have scores, and as `kept_columns`.
+    Raises ValueError if only some have scores, for a bad or repeated identifier, and for a score that is not
+    finite.
     """
     names, scores = [name for name, _ in results], [score for _, score in results]
     bare = scores.count(None)
@@ -100,7 +102,7 @@ def kept_columns(names: Sequence[object], scores: Sequence[object] | None) -> di
 
 
 def brief(value: object) -> str:
-    """Return a value as JSON, cut to SHOWN_CHARACTERS for a message."""
+    """Return the first SHOWN_CHARACTERS of a value's JSON, for a message."""
     return json.dumps(value, ensure_ascii=False, default=str)[:SHOWN_CHARACTERS]
 
 
@@ -134,7 +136,7 @@ def settings_value(kind: Callable[..., T], path: Path, where: str, table: object
 
     where: names the table in messages.
 
-    Raises UnknownName for an unknown key, FormatError for other errors.
+    Raises UnknownName for an unknown key, FormatError for a missing one, a bad value and anything but a table.
     """
     if not isinstance(table, Mapping):
         raise FormatError(path, f"{where} is {type(table).__name__}", "a table")
@@ -221,12 +223,11 @@ class RemoteSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the service's rankings; answers are stored, and requested again only without
-        `context.reuse`.
+        """Return the service's rankings; answers are stored, and requested again only without `context.reuse`.
 
-        Raises ServiceError for unanswered queries, unless they may be missing, and for too many in a row;
-        BadRanking for unknown documents. Warns (RankingWarning) of missing queries, and if only the longest
-        have no results.
+        Raises ServiceError for unanswered queries unless they may be missing, and for too many in a row;
+        BadRanking for unknown documents unless they are dropped. Warns (RankingWarning) of missing queries and
+        dropped documents, and if only the longest queries have no results.
         """
         check_k(k)
         service, report, total = self.service, context.progress, len(queries)

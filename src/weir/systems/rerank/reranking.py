@@ -52,10 +52,10 @@ RELATIVE_STEP = 2.0**-20
 
 
 def fill_unscored(values: Float64, ptr: Int64) -> Float64:
-    """Return a finite, distinct score for each candidate, float64[candidates]; scored candidates follow
-    `values`, unscored ones keep their rank.
+    """Return a finite, distinct score for each candidate, float64[candidates]: scored candidates are ordered by
+    `values` among themselves, unscored ones stay at their rank.
 
-    values: float64, NaN if unscored, in the first stage's order.
+    values: float64[candidates], NaN if unscored, in the first stage's order.
     ptr: int64[queries + 1], offsets of each query.
     """
     score = np.empty(len(values))
@@ -256,7 +256,7 @@ class TwoStage(Protocol):
 
     @property
     def reranker(self) -> Reranker:
-        """The re-ranker, which scores `rerank_depths` documents."""
+        """The re-ranker, which scores the first documents."""
 
 
 def has_candidates(system: TwoStage) -> bool:
@@ -275,7 +275,8 @@ def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
 
 
 def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> int:
-    """Return the number of documents that the first stage must return for k results."""
+    """Return the number of documents that the first stage must return for k results: at least the re-ranking
+    depth."""
     depth, first = system.reranker.depth, system.first
     if depth is None and isinstance(first, CandidateSource):
         pool = first.pool_depth(k, len(corpus))
@@ -287,8 +288,8 @@ def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> i
 
 
 def reranked_rows(system: TwoStage, run: Run, queries: Queries, corpus: Corpus) -> Int64:
-    """Return the rows of a run to score, int64: the first of each ranking, besides the query's own
-    document."""
+    """Return the rows of a run to score, int64: of each ranking the first, up to the depth, which a document
+    with the query's identifier does not use up."""
     own, depth = corpus.ids.codes(queries.ids.strings), rerank_depths(system, queries)
     rank, query = run.ranks(), run.query_of_row()
     place = np.full(len(run), np.iinfo(np.int64).max)
@@ -312,7 +313,7 @@ class RerankCounts:
 
 @dataclass(frozen=True, eq=False)
 class RerankingSearcher:
-    """Searches by a first stage and re-orders its first documents by a scorer."""
+    """Searches by a first stage and re-orders its first documents by a scorer; the rest follow in their order."""
 
     system: TwoStage
     corpus: Corpus

@@ -45,7 +45,7 @@ class FilteringIndex(Protocol):
     def near_among(
         self, query: Float32, k: int, effort: int, permitted: NDArray[np.bool_] | None
     ) -> tuple[Int64, float]:
-        """Return (up to k document numbers of a query, best first; number of vectors compared, NaN if
+        """Return (up to k document numbers of a query, int64, best first; number of vectors compared, NaN if
         unknown).
 
         effort: how much of the index to visit, 0 for the default.

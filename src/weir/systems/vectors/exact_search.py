@@ -92,8 +92,8 @@ class SubsetSource:
 
 
 def spread(count: int, runs: int, each: int) -> Int64:
-    """Return ascending document numbers, int64: `runs` groups of `each` neighbours, evenly spread over
-    `count` documents; fewer if groups overlap or exceed `count`."""
+    """Return ascending document numbers, int64: `runs` groups of `each` neighbours, evenly spread over `count`
+    documents, without repetitions."""
     first = np.arange(runs, dtype=np.int64) * count // max(runs, 1)
     numbers = np.unique(first[:, None] + np.arange(each))
     return numbers[numbers < count]
@@ -121,7 +121,7 @@ MAX_BYTE_DIMENSIONS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class ScannedVectors:
-    """The document vectors that a search scans, with choices that hold for all queries."""
+    """Document vectors prepared for a search, with settings that hold for all queries."""
 
     rows: VectorSource
     rank: Int32
@@ -379,9 +379,11 @@ def query_dot_products(documents: Float32, query: Float32) -> Float64:
 
 
 def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
-    """Return (place of each document among ties, document at each place), int32[count] each.
+    """Return (rank of each document among ties, document at each rank), int32[count] each.
 
-    tie_rank: the places; None for the order of numbers. Raises BadValue unless it is a permutation.
+    tie_rank: the ranks; None for the order of numbers.
+
+    Raises BadValue unless tie_rank is a permutation of 0..count-1.
     """
     numbers = np.arange(count, dtype=np.int32)
     if tie_rank is None:

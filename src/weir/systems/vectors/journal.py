@@ -49,7 +49,7 @@ def hash_texts(texts: list[bytes]) -> Hashes:
 
 
 def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
-    """Return (folder of a store below `root`, `about` as JSON).
+    """Return (folder of a store below `root`, `about` as JSON); creates nothing.
 
     about: everything that decides the rows; "model" begins the folder's name.
     """
@@ -164,7 +164,7 @@ class Journal:
         """Append a batch of rows to every column, and record it; raises StoreError if the journal is damaged.
 
         parts: rows of each column.
-        size: constant in all records.
+        size: the same in all records.
         durable: wait until the rows are on the disk.
         """
         records = self.records()
@@ -280,7 +280,8 @@ def mended(
     width: Callable[[int], Sequence[int]],
     moved_rows: MovedRows | None = None,
 ) -> T:
-    """Return the result of `read`; a damaged store is repaired first, with a StoreWarning.
+    """Return the result of `read`, after repairing a damaged store, with a StoreWarning; the rows lost are made
+    again later.
 
     read: reads the store, and compares checksums if its argument is True.
     width, moved_rows: see `Journal.mend`.

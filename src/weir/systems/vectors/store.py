@@ -57,7 +57,8 @@ class Codec:
     name: str
 
     def width(self, numbers: int) -> int:
-        """Return the number of bytes of a row of `numbers` values."""
+        """Return the number of bytes that `numbers` values take as one stored row, with the codec's own extra
+        bytes."""
         if self.name == "binary":
             return 4 + -(-numbers // 8)
         return {"fp32": 4 * numbers, "int8": 4 + numbers, RAW: numbers}.get(self.name, 2 * numbers)
@@ -82,7 +83,8 @@ class Codec:
         return np.concatenate([_bytes(scale.astype(np.float32)[:, None]), codes], axis=1)
 
     def plain(self, rows: Rows) -> NDArray[Any]:
-        """Return stored rows not decoded: float32 or float16 [rows, numbers], bytes for other formats."""
+        """Return stored rows without decoding: float[rows, numbers] for fp32 and fp16, the bytes for other
+        formats."""
         kind = FLOATS.get(self.name)
         return rows if kind is None else np.ascontiguousarray(rows).view(kind)
 
@@ -212,8 +214,8 @@ class Snapshot:
         return Ragged(offsets(self.lengths(numbers)), self.codec.plain(self.rows(numbers)))
 
     def vectors(self, numbers: Int64) -> Float32:
-        """Return the vectors of the texts with these numbers, float32[n, d]; a view if consecutive and
-        float32."""
+        """Return the vectors of the texts with these numbers, float32[n, d]; a view of the store if they are
+        consecutive and float32."""
         return self.codec.read(self.rows(numbers), self.size)
 
     def release(self) -> None:
@@ -286,8 +288,8 @@ class RowStore:
         return keep
 
     def take_in(self, folder: Path) -> None:
-        """Copy rows that this store lacks from another folder's; raises StoreError if that store is
-        damaged."""
+        """Copy the rows that this store lacks from a store in another folder; raises StoreError if that store
+        is damaged."""
         other = replace(self, folder=folder, about="").snapshot(check=False)
         if other is None:
             return

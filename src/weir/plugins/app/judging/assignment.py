@@ -170,7 +170,8 @@ class Table:
         )
 
     def met(self, judge: str) -> Counter[str]:
-        """Return {judge: number of queries that both judges have begun}, without judges who share none."""
+        """Return {other judge: number of queries that both have begun}, with the judge's own number; judges who
+        share no query are left out."""
         held = [of_query for of_query in self.standing.held.values() if of_query[judge]]
         return Counter(name for of_query in held for name, count in of_query.items() if count)
 

@@ -62,7 +62,7 @@ class Event:
     other: str = ""
     """The second of the compared documents or rankings."""
     left: str = ""
-    """The one of the compared that was on the left."""
+    """The compared document or ranking that was on the left."""
     undoes: int | None = None
     """Number of the undone event."""
     author: str = ""
@@ -155,7 +155,7 @@ class Standing:
     labels: dict[Item, list[Event]] = field(default_factory=dict)
     """{item: events that set its label and are not undone}; the last one is in force."""
     notes: dict[Item, list[Event]] = field(default_factory=dict)
-    """Likewise for notes."""
+    """{item: events that set its note and are not undone}; the last one is in force."""
     undoable: dict[str, list[Event]] = field(default_factory=dict)
     """{author: own events that are not undone, in order}."""
     judged: dict[Pair, dict[str, Event]] = field(default_factory=dict)

@@ -398,7 +398,8 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Restore the group of withdrawn labels with this number (also removed queries); return how many they are.
+        """Restore the group of withdrawn labels with this number, with removed queries; return the number of
+        labels.
 
         A label that its judge has set again keeps the new value. Raises UnknownName for an unknown number.
         """

@@ -103,7 +103,7 @@ class Supervision:
     judged: int
     """Pairs with as many grades as requested."""
     begun: int
-    """Pairs with fewer."""
+    """Pairs with some judgments, but fewer than requested."""
     contested: int
     """Pairs on which judges differ, undecided."""
     decided: int

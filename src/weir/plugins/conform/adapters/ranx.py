@@ -32,7 +32,8 @@ WHOLE = {"SetF", "SetP", "SetR", "Rprec", "bpref", "RBP"}
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"mean": evaluate's mean, "per_query": its values}; None if ranx lacks the measure."""
+    """Return {"mean": value, "per_query": {query: value}} of a test vector as ranx computes it; None for a
+    measure that it lacks."""
     settings, k = dict(measure["settings"]), measure["k"]
     name = NAMES.get(measure["measure"])
     p, level = settings.pop("p", 0.8), settings.pop("rel", 1)

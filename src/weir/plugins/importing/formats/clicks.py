@@ -111,7 +111,7 @@ def _table(contents: Contents) -> str:
 def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Yield judgments from a table of clicks by query, document and perhaps position, or of impressions.
 
-    Raises BadValue, while read, without clicks or impressions.
+    The iterator raises BadValue without clicks or impressions.
     """
     roles = _columns(contents)
     if not roles:
@@ -238,9 +238,10 @@ def _ubi(contents: Contents) -> str:
 
 @reader("ubi-events", "events of User Behavior Insights", _ubi)
 def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from impressions and clicks of User Behavior Insights, a document once in each search.
+    """Yield judgments from impressions and clicks of User Behavior Insights; a document counts once in each
+    search.
 
-    Raises BadValue, while read, if either is missing.
+    The iterator raises BadValue without impressions or without clicks.
     """
     actions = _actions(contents)
     if not actions["impression"] or not actions["click"]:

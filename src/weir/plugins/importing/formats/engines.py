@@ -191,7 +191,8 @@ def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_evaluation(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings without scores of the Search Relevance Workbench, a run for each configuration."""
+    """Yield the rankings, without scores, in evaluation results of OpenSearch's Search Relevance Workbench, as
+    a run for each search configuration."""
     for one in sources(contents.value):
         where, names = f"evaluation {text_of(one, 'id')}", one.get("documentIds")
         key = text_key(one, "searchText") if isinstance(names, list) else ItemKey()
@@ -283,8 +284,10 @@ def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_book(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by text, and all judges' judgments of a Quepid book; unrateable pairs are
-    left out."""
+    """Yield queries, identified by text, and a judgment for each judge and pair of a Quepid book.
+
+    Pairs rated unrateable or later are left out and counted.
+    """
     unrateable = 0
     for n, pair in enumerate(objects(contents.value, "query_doc_pairs"), 1):
         key, judgments = text_key(pair, "query_text"), objects(pair, "judgements")

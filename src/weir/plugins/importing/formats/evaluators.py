@@ -85,7 +85,10 @@ def _ragas(contents: Contents) -> str:
 
 @reader("ragas", "a dataset of ragas", _ragas)
 def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with answers, judgments and a run of ragas; documents go by identifier or else text."""
+    """Yield queries with answers, judgments and a run of a ragas dataset.
+
+    Documents have identifiers if any row gives some, else are identified by their text.
+    """
     rows = _samples(contents)
     by_id = any(name in row.fields for row in rows for name in _BY_ID)
     yield from map(Used, ("relevant", "retrieved"), _BY_ID if by_id else _BY_TEXT)

@@ -226,7 +226,8 @@ def _three(contents: Contents) -> str:
 
 @reader("three-columns", "query, document and a number", _three, general=True)
 def read_three(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Raise BadValue, at the first step, that asks if the third column is a rank, grade or score."""
+    """Raise BadValue, when the iterator is first read, to ask whether the third column is a rank, grade or
+    score."""
     yield from ()
     _three(contents)
 
@@ -370,7 +371,7 @@ def _letor(contents: Contents) -> str:
 def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield judgments from LETOR's lines, of documents named in comments, and queries with texts.
 
-    Raises BadValue, while read, if every grade is 0.
+    The iterator raises BadValue if every grade is 0.
     """
     lines = [line for line in contents.text.split("\n") if line.strip() and not line.startswith("#")]
     if lines and all(re.match(r"\s*0(\.0*)?\s", line) for line in lines):
@@ -430,10 +431,10 @@ def _nested(contents: Contents) -> Nested:
     general=True,
 )
 def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments (if the file's name says so) or rankings (if a number is a fraction) by query and
-    document.
+    """Yield judgments or rankings by query and document: judgments if the file's name says so, rankings if a
+    number is a fraction.
 
-    Raises BadValue, while read, otherwise.
+    The iterator raises BadValue if neither holds.
     """
     numbers = [value for row in _nested(contents).values() for value in row.values()]
     if contents.says("qrels", "qrel"):
@@ -568,8 +569,8 @@ def _lists(contents: Contents) -> dict[str, list[Member]]:
 def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Yield rankings or judgments from {query: [document, ...]}.
 
-    Rankings by the file's name, a fraction or a pickle, judgments by the name. Raises BadValue, while read,
-    otherwise.
+    The file's name says which; a fraction or a pickle means rankings. The iterator raises BadValue if nothing
+    says which.
     """
     lists = _lists(contents)
     numbers = [one.number for row in lists.values() for one in row]
@@ -589,9 +590,10 @@ def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 @reader("list-run", "rankings as lists by query")
 def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield each document that has a text, and then the ranking of each query of {query: [document, ...]}.
+    """Yield the documents of {query: [document, ...]} that come with a text, and each query's ranking in the
+    list's order.
 
-    Documents rank in the order of the list.
+    Scores are kept where given.
     """
     for query, row in _lists(contents).items():
         for one in row:

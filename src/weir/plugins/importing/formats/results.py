@@ -327,9 +327,9 @@ def _is_point(one: object, named: bool) -> bool:
 def _point_lists(value: object, named: bool = False) -> list[list[Any]]:
     """Return the points of each query in a vector store's response; [] if there are none.
 
-    Raises BadValue for groups of points, and as `_chroma`.
-
     named: True for a value whose name says that it holds points.
+
+    Raises BadValue for groups of points, and for lists of Chroma with other lengths than its identifiers.
     """
     if isinstance(value, dict):
         if named and "groups" in value:
