@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -376,7 +377,7 @@ ARGUMENTS = [
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("call", "args", "name"), ARGUMENTS)
-def test_nonsense_for_one_argument_is_refused_in_one_line(call, args, name):
+def test_nonsense_for_one_argument_is_refused_in_words_of_weir(call, args, name):
     """Or is a value that may be passed: no error is Python's own."""
     parameters = list(inspect.signature(call).parameters.values())
     place = next(n for n, one in enumerate(parameters) if one.name == name)
@@ -388,10 +389,8 @@ def test_nonsense_for_one_argument_is_refused_in_one_line(call, args, name):
             given[place] = value
         else:
             named[name] = value
-        try:
+        with suppress(WeirError):
             repr(call(*given, **named))
-        except WeirError as error:
-            assert "\n" not in str(error)
 
 
 class Task:

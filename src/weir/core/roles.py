@@ -12,7 +12,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Grades, Ids, Int64, Strings
-from weir.errors import BadValue, warn_of_ranking
+from weir.errors import BadValue, FormatError, warn_of_ranking
 
 GRADES = range(5)
 """Grades from 0 up on usual scales."""
@@ -42,18 +42,23 @@ def like_grades(names: Strings) -> bool:
     return len(names) > 0 and int(names.lengths().max()) <= 2 and set(names.tolist()) <= _SCALE
 
 
-def grades_as_documents(docs: Strings, grades: Sequence[str]) -> str:
-    """Return a phrase on what stands in both columns if documents and grades are exchanged; "" if they are not,
-    or for few rows.
+def refuse_grades_as_documents(docs: Strings, grades: Sequence[str], name: object = None) -> None:
+    """Raise FormatError, without a `name` BadValue, if documents and grades are exchanged; pass for few rows.
 
     docs, grades: cells of the two columns of judgments.
     """
     if len(docs) < MANY_QUERIES or not like_grades(docs):
-        return ""
+        return
     if sum(map(is_grade, grades)) * 2 >= len(grades) or len({*grades}) <= len({*docs.tolist()}):
-        return ""
+        return
     beyond = next(one for one in grades if not is_grade(one))
-    return f"documents that are all grades, such as '{docs[0]}', and grades such as '{beyond}'"
+    found = f"documents that are all grades, such as '{docs[0]}', and grades such as '{beyond}'"
+    expected = "documents before grades; the two columns look exchanged"
+    raise (
+        BadValue(f"found {found}; expected {expected}")
+        if name is None
+        else FormatError(name, found, expected)
+    )
 
 
 def refuse_exchanged_columns(qrels: Qrels, run: Run, where: str = "") -> None:

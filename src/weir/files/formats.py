@@ -18,7 +18,7 @@ import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
 from weir.core.rank_order import HEAD_ROWS
-from weir.core.roles import MANY_QUERIES, grades_as_documents, like_grades
+from weir.core.roles import MANY_QUERIES, like_grades, refuse_grades_as_documents
 from weir.core.rounding import counted
 from weir.core.strings import Bytes, Float64, Int64, Strings, take_strings
 from weir.errors import FormatError, LossWarning, give_warning, warn_of_ranking
@@ -444,8 +444,9 @@ def _separated_blocks(
         if rows.bad < 0:
             return replace(rows, ranks=_ranks_of(buffer.buf, stop, rows, layout))
         cells = cells_of(buffer.line_text(rows.bad).removesuffix("\r"), layout.separator)
-        decimal_comma = len(cells) == len(layout.names) and "," in cells[layout.number]
-        if decimal_comma or not any(map(str.strip, cells)):  # which the general parser skips
+        whole = len(cells) == len(layout.names)
+        # The general parser reads decimal commas, skips blank lines, and sees whether columns are exchanged.
+        if (whole and not is_pipe(path)) or not any(map(str.strip, cells)):
             raise QuotedCellError
         raise _not_a_row(path, cells, layout, kind, buffer.line_of(rows.bad))
 
@@ -684,9 +685,8 @@ def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
         start, end = int(table.start[odd.argmax(), -1]), int(table.end[odd.argmax(), -1])
         text = bytes(buffer.text[start:end]).decode("utf-8", "replace")
         docs = take_strings(buf, rows.start, rows.length)
-        refuse_grades_as_documents(
-            path, docs, take_strings(buf, table.start[:, -1], table.end[:, -1] - table.start[:, -1])
-        )
+        grades = take_strings(buf, table.start[:, -1], table.end[:, -1] - table.start[:, -1])
+        refuse_grades_as_documents(docs, grades.tolist(), path)
         raise bad_grade(f"{path}, line {buffer.line_of(start)}", text)
     if width == 3:
         _refuse_ranks_as_grades(path, rows)
@@ -751,12 +751,6 @@ def second_column(values: Iterable[str]) -> str:
     return f"column 2, of {len(several):,} intents or rounds ({shown})" if len(several) > 1 else ""
 
 
-def refuse_grades_as_documents(name: object, docs: Strings, grades: Strings) -> None:
-    """Raise FormatError if the columns of documents and grades seem to be exchanged."""
-    if found := grades_as_documents(docs, grades.tolist()):
-        raise FormatError(name, found, "documents before grades; the two columns look exchanged")
-
-
 def bad_grade(where: str, text: str) -> FormatError:
     """Return the FormatError for a grade that is no number within ±16384."""
     expected = f"a number within ±{LARGEST}"
@@ -811,6 +805,10 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
         score, wrong = parse_decimals(padded, number.ptr[:-1], number.lengths())
         stop = int(wrong[0]) if len(wrong) else stop
         if stop < len(rows):
+            if kind == "qrels":
+                grades = [row[layout.number] for row in rows if len(row) == cells]
+                docs = [row[layout.doc].encode() for row in rows if len(row) == cells]
+                refuse_grades_as_documents(Strings.packed(docs), grades, path)
             raise _not_a_row(path, rows[stop], layout, kind, batch[stop][0])
         first = np.flatnonzero(differs_from_previous(query.data, query.ptr[:-1], query.lengths()))
         rank = None

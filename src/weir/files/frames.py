@@ -20,7 +20,7 @@ from weir.core.judged import Judged
 from weir.core.order import Ties
 from weir.core.qrels import Origins, Qrels, grade_of
 from weir.core.rank_order import counts_of_scores, order_counts
-from weir.core.roles import GRADES, grades_as_documents, warn_exchanged
+from weir.core.roles import GRADES, refuse_grades_as_documents, warn_exchanged
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, WeirError
@@ -146,9 +146,7 @@ def qrels_from(value: object) -> Qrels:
         grades = np.array([grade_of(g, w) for g, w in zip(grade, where, strict=True)])
         return Qrels.from_columns(queries, docs, query, doc, grades, origins)
     except BadValue:
-        if found := grades_as_documents(docs.strings.take(doc), [str(g).removesuffix(".0") for g in grade]):
-            expected = "documents before grades; the two columns look exchanged"
-            raise BadValue(f"found {found}; expected {expected}") from None
+        refuse_grades_as_documents(docs.strings.take(doc), [str(g).removesuffix(".0") for g in grade])
         raise
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.qrels import Origins
+from weir.core.roles import refuse_grades_as_documents
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import BadValue, FormatError, is_shortage, require
 from weir.files.column_names import (
@@ -316,6 +317,8 @@ def _chunks(batches: Iterator[Arrow], columns: list[str], kind: Kind, path: obje
         query_at, doc_at, number_at = (_Column(path, name, row) for name in columns[:3])
         query, doc, number, *ranks = (batch.column(batch.schema.get_field_index(name)) for name in columns)
         if batch.num_rows:
+            if kind == "qrels" and path != "frame":
+                _refuse_exchanged(doc, number, path)
             score = _numbers(number, number_at, kind)
             query = _plain(query, query_at)
             first = _changes(query)
@@ -323,6 +326,13 @@ def _chunks(batches: Iterator[Arrow], columns: list[str], kind: Kind, path: obje
             rank = _ranks(ranks[0]) if ranks else None
             yield TableChunk(queries, first, _texts(_plain(doc, doc_at), doc_at), score, rank)
         row += batch.num_rows
+
+
+def _refuse_exchanged(doc: Arrow, number: Arrow, path: object) -> None:
+    text = require("pyarrow", "run").types
+    if text.is_string(number.type) or text.is_large_string(number.type) or text.is_dictionary(number.type):
+        docs = Strings.of([str(one) for one in doc.to_pylist()])
+        refuse_grades_as_documents(docs, [str(one) for one in number.to_pylist()], path)
 
 
 def _read_columns(names: list[str], kind: Kind, path: object = None) -> tuple[int, ...]:
