@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import errno
 import importlib
+import math
 import os
 import re
 import sys
@@ -59,6 +60,17 @@ def _code(character: str) -> str:
 NEAR = 0.6
 """Least similarity of a suggested name, as difflib's ratio: 2 x letters in common / letters of both names."""
 _PART = 3  # letters of a name that is suggested for its part
+
+
+def conversion(value: object) -> str:
+    """Return advice to convert a text that holds a number, such as "; float('0.5') is one"; "" for other values."""
+    if not isinstance(value, (str, bytes)):
+        return ""
+    try:
+        number = float(value)
+    except ValueError:
+        return ""
+    return f"; float({value!r}) is one" if math.isfinite(number) else ""
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:

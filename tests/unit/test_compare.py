@@ -314,7 +314,7 @@ def test_forms():
         r"s2 & \\textbf\{0\.\d{4}\}\$\^\{\\blacktriangle\}\$ \[0\.\d{4}, 0\.\d{4}\] &  \\\\", latex
     )
     assert r"\mathrm{a}}$" in shown("compare", [compared(made(3, step=0.1), method=FAST)], "latex")
-    assert latex.count("\n% ") == 9
+    assert latex.count("\n% ") == 10
     markdown = shown("compare", cs, "markdown")
     assert re.search(r"\| s2 \| \*\*0\.\d{4}\*\*▲ \\\[0\.\d{4}, 0\.\d{4}\\\] \|  \|", markdown)
     for form, cell in (("latex", "{} & "), ("markdown", "| {} |"), ("html", "<bdi>{}</bdi>")):

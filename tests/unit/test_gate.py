@@ -497,7 +497,7 @@ def test_systems_are_chosen_in_folders_alone(tmp_path):
 
 def test_results_by_judgments_that_no_longer_count_are_gated_by_none(tmp_path):
     """As `weir compare` leaves them out: a gate would compare what was true before."""
-    documents, asked = {"d1": "egg", "d2": "ham"}, {f"q{n}": "egg" for n in range(6)}
+    documents, asked = {"d1": "egg", "d2": "ham"}, {f"q{n}": "egg ham" for n in range(6)}
     for relevant, systems in (("d1", ["bm25", "rm3"]), ("d2", ["bm25"])):
         collection = weir.Dataset.of(documents, asked, {q: {relevant: 1} for q in asked}, name="kb")
         weir.benchmark(collection, systems, "RR", out=tmp_path)

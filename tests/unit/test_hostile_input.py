@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import math
 import os
 import pickle
 import resource
@@ -26,7 +27,7 @@ import weir
 from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.strings import Ids, Strings
-from weir.errors import BadValue, FormatError
+from weir.errors import BadValue, FormatError, WeirError
 from weir.files import json_files as jsonl
 from weir.files import text_files as lines
 from weir.files.layouts import CollectionPart, find_layout
@@ -125,6 +126,29 @@ def test_a_path_that_no_file_can_have_is_no_such_file(tmp_path, read, name):
     (tmp_path / "file").write_text(RUN)
     with pytest.raises(FormatError, match="expected the path of"):
         read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [("0.1", 0.1), ("1e-320", 1e-320), ("null", math.nan), ("NaN", math.nan), ("1e999", math.inf),
+     ("123456789012345678901234567890", 123456789012345678901234567890.0)],
+)  # fmt: skip
+@pytest.mark.parametrize("query", ["q", "\\u00e9", "\\ud800", "q\\t"])
+def test_scores_read_alike_whichever_package_parses_them(tmp_path, monkeypatch, value, read, query):
+    path = tmp_path / "scores-1.jsonl"
+    path.write_text(f'{{"measure": "AP", "query": "{query}", "value": {value}}}\n')
+
+    def outcome() -> object:
+        try:
+            scores = read_scores(path)
+        except WeirError as error:
+            return str(error)
+        np.testing.assert_array_equal(scores.values, [[read]])
+        return scores.queries.tolist()
+
+    found = outcome()
+    monkeypatch.setattr("weir.files.score_files.orjson_loads", lambda: None)
+    assert outcome() == found
 
 
 @pytest.mark.parametrize(

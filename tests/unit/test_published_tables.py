@@ -7,6 +7,7 @@ import pytest
 import weir
 from tests.unit.cells import MANIFEST, QRELS, RUN, write_cell
 from weir.cli import main
+from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
 from weir.experiment.published import published
 from weir.plugins.report.paper import beside_tables, published_table
@@ -111,3 +112,16 @@ def test_a_page_lays_published_scores_of_its_collections_beside_one_by_one(tmp_p
         weir.report(tmp_path, audit=False, published="Anserini", measures=["AP"])
     with pytest.raises(UnknownName, match="publisher"):
         weir.report(tmp_path, audit=False, published="nobody")
+
+
+def test_with_a_folder_only_its_collections_are_shown_unless_others_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("weir.experiment.published.not_as_published", lambda cell, called: "")
+    write_cell(tmp_path / "scifact" / "bm25-1", RUN, MANIFEST | {"dataset": "scifact"}, ("nDCG@10",), QRELS)
+    study = Study.of(tmp_path)
+    table, named = (
+        published_table("BEIR paper", study=study, datasets=datasets)
+        for datasets in ((), ["scifact", "nfcorpus"])
+    )
+    assert [row[0].text for row in table.rows if row[0].text in catalogue.collection_names()] == ["scifact"]
+    assert any("collections of BEIR paper not in" in note for note in table.notes)
+    assert {"scifact", "nfcorpus"} <= {row[0].text for row in named.rows}

@@ -281,7 +281,7 @@ def test_a_page_names_a_known_collection_by_its_name_wherever_it_lay(tmp_path):
     judged.write_text("\n".join(judged.read_text().splitlines()[:-1]) + "\n")
     for place, named in (
         (tmp_path / "brook-facts", "brook-facts"),
-        (tmp_path / "other" / "brook-facts", str(tmp_path / "other" / "brook-facts")),
+        (tmp_path / "other" / "brook-facts", "PATH/brook-facts"),
     ):
         out = tmp_path / f"results-{place.parent.name}"
         weir.benchmark([place], ["bm25"], ["nDCG@10"], out=out)

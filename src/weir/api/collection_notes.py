@@ -109,7 +109,7 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """Return notes on measures that are 1 for all systems because their cutoff includes all documents that may
+    """Return notes on measures that are 1 for all systems because their cut-off includes all documents that may
     be ranked.
 
     k: most documents for each query; None for no limit.
@@ -147,7 +147,7 @@ def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) 
 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
     """Yield (measure, number of documents, "documents" or "candidates") for each recall-like measure whose
-    cutoff includes all documents that may be ranked.
+    cut-off includes all documents that may be ranked.
 
     Yields nothing if some relevant document may not be ranked.
     """

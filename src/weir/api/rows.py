@@ -62,7 +62,7 @@ class GridCell:
     """A mean in a grid of results, with marks that compare it with other systems' means."""
 
     mean: float
-    """Over queries, or over datasets."""
+    """The mean over queries, or over datasets."""
     best: bool = False
     """True if no other of the dataset is better."""
     letters: str = ""

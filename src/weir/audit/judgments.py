@@ -210,7 +210,7 @@ BATCH_BYTES = 1 << 22
 
 @check("unjudged queries", needs=["queries"])
 def unjudged_queries(subject: Subject) -> Iterator[Finding]:
-    """Queries without a judgment in any split, and judgments without any query."""
+    """Queries without a judgment in any split."""
     queries = subject.need_queries()
     splits = [subject.qrels, *(training.qrels for training in subject.training)]
     unjudged = without_judgment(queries, [qrels for qrels in splits if qrels is not None])

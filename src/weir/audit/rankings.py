@@ -233,7 +233,7 @@ def query_independent_rankings(subject: Subject) -> Iterator[Finding]:
 def off_topic_results(subject: Subject, run: Run, k: int = OFF_TOPIC_RANKS) -> list[tuple[str, str]]:
     """Return (query, document) pairs in the top k whose document shares no term with its query, by rank.
 
-    Judged queries count, and documents that are not judged relevant. Raises BadValue without judgments,
+    Only judged queries count, without the documents judged relevant. Raises BadValue without judgments,
     documents or queries.
     """
     top, qrels = run.top(k), subject.need_qrels()

@@ -82,7 +82,7 @@ FOLDER = _Given(_folder)
 
 
 def measure_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Return completions of the beginning of a measure's name, with common cutoffs after @."""
+    """Return completions of the beginning of a measure's name, with common cut-offs after @."""
     if "@" in begun:
         return _items((begun.partition("@")[0] + cut for cut in CUTS), begun)
     names = []

@@ -181,7 +181,7 @@ def results_command(
         ("--per-query", per_query),
     ):
         if used:
-            refuse_beside(option, {"--long": long, "--explain": explain})
+            refuse_beside(option, {"--long": long and option != "--published", "--explain": explain})
     if names and published is None:
         raise BadValue("--published-as names what --published lays beside; give both")
     if scorer is not None:
@@ -193,7 +193,8 @@ def results_command(
     if published is not None:
         if "by" in given or per_query or provenance or "labels" in given:
             raise BadValue("--published lays scores of all queries beside each other; leave out the rest")
-        return present(face.results_beside(folder, published, **measures, **chosen, **names), form, notes)
+        beside = face.results_beside(folder, published, **measures, **chosen, **names)
+        return present(beside, form, notes, {"long": long})
     if provenance:
         return present(face.provenance(folder, **chosen), form, notes)
     if per_query:

@@ -12,6 +12,7 @@ from weir.core.intents import IntentQrels
 from weir.core.order import compared, cut_in_ties, tie_groups, tied, tied_at_end
 from weir.core.origin import Grades as AnyGrades
 from weir.core.qrels import Qrels
+from weir.core.rounding import counted
 from weir.core.run import Run
 from weir.core.strings import Bytes, Float64, Grades, Ids, Int32, Int64, Strings, equal_at, stretches
 
@@ -20,6 +21,14 @@ _Placed: TypeAlias = tuple[Int32, Int32, Grades, Int32, Int32]
 
 _ABSENT = np.iinfo(np.int16).min  # no grade: grades of Qrels lie within ±2**14
 _TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each; of doubles a quarter as many
+
+
+def barred_said(documents: int, rankings: int) -> str:
+    """Return a sentence that so many documents of so many rankings were removed by the queries' restrictions."""
+    return (
+        f"removed: {counted(documents, 'document')} of {counted(rankings, 'ranking')}, which the query's candidates, "
+        "exclusions or filter bar; a tool that scores rankings as they are, as MTEB does, has another number"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

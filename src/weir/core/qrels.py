@@ -21,7 +21,7 @@ from weir.core.hooks import Hook
 from weir.core.input_shapes import grades_of
 from weir.core.strings import Grades, Ids, Int32, Int64, Strings, offsets, stretches
 from weir.core.tables import first_rows
-from weir.errors import BadValue
+from weir.errors import BadValue, conversion
 
 if TYPE_CHECKING:
     from weir.core.run import Run
@@ -335,7 +335,7 @@ def grade_of(value: object, where: str) -> float:
         number = float(value)
         grade = int(number) if number.is_integer() else number
     else:
-        raise BadValue(f"{where}: grade {shown_number(value)} is not a finite number")
+        raise BadValue(f"{where}: grade {shown_number(value)} is not a finite number{conversion(value)}")
     if abs(grade) > LARGEST:
         raise BadValue(f"{where}: the grade is beyond ±{LARGEST}; scale the grades first")
     return grade

@@ -29,7 +29,7 @@ from weir.core.order import (
 )
 from weir.core.strings import Float64, Ids, Int32, Int64, offsets
 from weir.core.tables import first_rows
-from weir.errors import BadRanking, BadValue, warn_of_ranking
+from weir.errors import BadRanking, BadValue, conversion, warn_of_ranking
 
 if TYPE_CHECKING:
     from weir.core.corpus import Queries
@@ -348,7 +348,9 @@ def _numbers(rankings: Mapping[Any, Mapping[Any, Any]]) -> Float64:
         places = ((q, d, s) for q, ranking in rankings.items() for d, s in ranking.items())
         query, doc, score = next(place for place in places if isinstance(place[2], (str, bytes)))
         where = f"query '{query}', document '{doc}'"
-        raise BadRanking(f"{where}: the score {score!r} is {type(score).__name__}; expected a number")
+        raise BadRanking(
+            f"{where}: the score {score!r} is {type(score).__name__}; expected a number{conversion(score)}"
+        )
     try:
         numbers = np.array(values, np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -172,7 +172,21 @@ def beside_notes(scores: Sequence[BesideScore]) -> list[str]:
     return [*none, *known, *claims, *["weir study reproduce compares what is claimed"] * compared]
 
 
-def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
+FOREMOST = 10
+"""Number of published systems, beside those that one's own claim to be, that are shown at once."""
+
+
+def foremost(others: Sequence[str], claimed: Collection[str]) -> list[str]:
+    """Return the published systems to show at once: the first FOREMOST and those in `claimed`; all if few are left."""
+    first = [name for number, name in enumerate(others) if number < FOREMOST or name in claimed]
+    return first if len(others) - len(first) > _SHOWN else list(others)
+
+
+def _beside_pages(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
+    return _beside_tables(scores, long=True)
+
+
+def _beside_tables(scores: Sequence[BesideScore], long: bool = False) -> tuple[Table, ...]:
     places = list(dict.fromkeys((one.dataset, one.measure) for one in scores))
     datasets, measures = ({place[n] for place in places} for n in (0, 1))
     sources = list(dict.fromkeys((one.source, one.note) for one in scores if one.source))
@@ -187,8 +201,21 @@ def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
     names = [measure if len(datasets) == 1 else dataset if len(measures) == 1 else f"{dataset} {measure}"
              for dataset, measure in places]  # fmt: skip
     lines: list[list[str | Cell]] = [["system", *names]]
-    lines += [[system, *(cells.get(place, "-") for place in places)] for system, cells in shown.items()]
-    notes = [NO_TEST, *beside_notes(scores)]
+    theirs, claimed = (
+        {one.system for one in scores if one.source},
+        {one.system for one in scores if one.claimed_by},
+    )
+    others = [system for system in shown if system in theirs]
+    left_out = set[str]() if long else set(others) - set(foremost(others, claimed))
+    lines += [
+        [system, *(cells.get(place, "-") for place in places)]
+        for system, cells in shown.items()
+        if system not in left_out
+    ]
+    more = (
+        f"{len(left_out)} more published systems, none above these in the first column; `long=True` shows all"
+    )
+    notes = [*[more] * bool(left_out), NO_TEST, *beside_notes(scores)]
     if len(sources) <= MOST_SOURCES:
         notes += [f"[{n}] {of}{f' ({note})' if note else ''}" for n, (of, note) in enumerate(sources, 1)]
     else:
@@ -198,4 +225,4 @@ def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
     return (table_of(lines, right=None, title=title, notes=notes),)
 
 
-BESIDE_SCORES = ResultKind("beside", BesideScore, _beside_tables)
+BESIDE_SCORES = ResultKind("beside", BesideScore, _beside_tables, page=_beside_pages, html=_beside_tables)

@@ -30,7 +30,15 @@ from weir.errors import (
     require,
     warn_of_ranking,
 )
-from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups, split_mark
+from weir.experiment.results import (
+    GridOrder,
+    ResultCell,
+    cell_of,
+    keep_order,
+    rows_with_groups,
+    split_mark,
+    take_back_order,
+)
 from weir.experiment.stage_store import STAGE_STORES, StageCache, depths_asked, inputs_below, run_file
 from weir.experiment.stages import (
     RECORD,
@@ -435,7 +443,8 @@ class Experiment:
             )
         at, measures = path_of(at), measures_of(self.measures)
         # The folder comes first: hours of indexing must not end at one that cannot be written.
-        fresh = not at.exists()
+        fresh, done = not at.exists(), dict[int, tuple[Path, list[Row]]]()
+        begun: tuple[GridOrder, GridOrder] | None = None
         make_folder(at)
         if not writable(at):
             raise StoreError(f"cannot write {at}: no permission to write there")
@@ -446,9 +455,11 @@ class Experiment:
                     _require_parts(cell)
                     if cell.stages.shared is not None:
                         cell.stages.shared.try_out()  # before anything starts
+            of = {id(c.stages.dataset): c.stages.dataset for c in cells}.values()
+            asked = [(f"{c.stages.dataset.name}:{c.stages.dataset.split}", str(c.system)) for c in cells]
+            begun = keep_order(at, (d.name for d in of), (str(c.system) for c in cells), asked=asked)
             if on is not None:
                 cluster_at(on).complete(self, at, watch)
-            done: dict[int, tuple[Path, list[Row]]] = {}
             last = cells[0].stages
             for wait in (False, share is None):
                 for number in range(len(cells)) if share is None else share.order(len(cells)):
@@ -458,19 +469,15 @@ class Experiment:
                     completed = None if number in done else cells[number].complete(measures, wait)
                     if completed is not None:
                         if not done:
-                            of = {id(c.stages.dataset): c.stages.dataset for c in cells}.values()
-                            judged = {
-                                split_mark(d.name, d.split, d.corpus.fingerprint): d.qrels_fingerprint
-                                for d in of
-                            }
-                            asked = (
-                                (f"{c.stages.dataset.name}:{c.stages.dataset.split}", str(c.system))
-                                for c in cells
-                            )
-                            names = (str(c.system) for c in cells)
-                            keep_order(at, (d.name for d in of), names, judged, asked=asked)
+                            marks = (split_mark(d.name, d.split, d.corpus.fingerprint) for d in of)
+                            judged = dict(zip(marks, (d.qrels_fingerprint for d in of), strict=True))
+                            keep_order(at, judgments=judged)
                         done[number] = completed
             return [cell_of(*done[number]) for number in sorted(done)]
+        except Exception:
+            if begun is not None and not done:  # what cannot be made is not missing
+                take_back_order(at, *begun)
+            raise
         finally:
             if fresh:
                 with suppress(OSError):  # it holds results

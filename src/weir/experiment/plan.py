@@ -201,11 +201,11 @@ class Planned:
     probed: tuple[int, int] | None = None
     """Documents of the smallest and the largest probe."""
     index_seconds: float | None = None
-    """For all documents."""
+    """Seconds to index all documents."""
     search_seconds: float | None = None
-    """For all queries."""
+    """Seconds to search for all queries."""
     disk_bytes: float | None = None
-    """Index, vectors and rankings."""
+    """Bytes of index, vectors and rankings."""
     peak_mb: float | None = None
     tokens: float | None = None
     """Tokens of an embedding API or a language model; estimated without a probe, like `dollars` and `prompts`."""

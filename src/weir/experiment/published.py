@@ -148,7 +148,7 @@ class Publisher:
 
     name: str
     ties: Literal["trec", "trec9", "ascending", "anserini"] | None = None
-    """These three as in `why.Scoring`."""
+    """`ties`, `self_match` and `missing` are as in `why.Scoring`."""
     self_match: Literal["keep", "drop"] | None = None
     missing: Literal["zero", "answered-only"] | None = None
     k: str = ""

@@ -12,7 +12,13 @@ from weir.core.tables import Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.experiment.experiment import DEPTH
 from weir.experiment.reproduce import PublishedCheck, check_cells
-from weir.experiment.results import ResultCell, finished_cells, place_to_name, without_command
+from weir.experiment.results import (
+    UNKNOWN_PLACE,
+    ResultCell,
+    finished_cells,
+    place_to_name,
+    without_command,
+)
 
 TITLE = "Published scores, run again"
 
@@ -101,10 +107,13 @@ def _result_page(
         for cell in cells
     ]
     python = without_command(cells[0])
-    made = [f"no command here makes it again: {python}"] if python else []
+    made = [f"no command here makes it again: {python}"] * bool(python)
+    words = [] if python else run_words(dataset, cells)
+    lies = f"{UNKNOWN_PLACE}: the folder in which the collection lies on your machine"
+    made += [lies] * any(word.startswith(f"{UNKNOWN_PLACE}/") for word in words)
     title, notes = f"{dataset}: {checks[0].system}", (*made, *records, *places)
     table = table_of(lines, right=3, tail=2, title=title, notes=notes)
-    again = [] if python else [shlex.join(run_words(dataset, cells))]
+    again = [shlex.join(words)] * bool(words)
     return replace(table, commands=(*again, shlex.join(compare)))
 
 
@@ -113,13 +122,15 @@ def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
     cell = cells[0]
     facts = cell.scored[-1][1].facts
     place = dataset if len(cells) > 1 else place_to_name(cell)
+    whole = Path(place).is_absolute()
+    place = f"{UNKNOWN_PLACE}/{Path(place).name}" if whole else place  # a reader has no such folder
     entry = catalogue.get(cell.collection) if cell.collection in catalogue.collection_names() else None
     if cell.split != ("test" if entry is None else entry.split):
         place += f":{cell.split}"
     words = [
         "weir",
         "run",
-        *(["--fetch"] if entry is not None and not Path(place).is_absolute() else []),
+        *(["--fetch"] if entry is not None and not whole else []),
         "-d",
         place,
         "-s",

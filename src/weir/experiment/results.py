@@ -154,8 +154,9 @@ def keep_order(
     judgments: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
     asked: Iterable[tuple[str, str]] = (),
-) -> None:
-    """Append datasets and systems to the order file of a results folder, under a lock.
+) -> tuple[GridOrder, GridOrder]:
+    """Append datasets and systems to the order file of a results folder, under a lock; return (order before, order
+    after).
 
     judgments: {split: fingerprint} of judgments that become current; see `split_mark`.
     labels: {system: label}. Another system with the same label loses it.
@@ -177,6 +178,18 @@ def keep_order(
         )
         if now != before:
             write_sealed(root / ORDER, asdict(now))
+        return before, now
+
+
+def take_back_order(root: Path, before: GridOrder, after: GridOrder) -> None:
+    """Make a results folder's order `before` again if it still is `after`, under a lock."""
+    with locked(root / f".{ORDER}.lock"):
+        if GridOrder.read(root) != after:
+            return
+        if before == GridOrder():
+            (root / ORDER).unlink(missing_ok=True)
+        else:
+            write_sealed(root / ORDER, asdict(before))
 
 
 # ----------
@@ -754,6 +767,8 @@ def _finished(
         files = f", or run files by their own names, as in {there}/*" * any(
             map(Path.is_file, there.iterdir())
         )
+        if missing := _missing(order, groups, (), ()):
+            raise FormatError(root, "no finished result of weir run", f"one or more: {missing[0]}")
         raise FormatError(root, "no result of weir run", f"a folder that it wrote{files}")
     first: dict[tuple[str, str], str] = {}
     when = {id(cell): min(str(record.made.get("when")) for _, record in cell.scored) for cell in cells}
@@ -1495,7 +1510,7 @@ def _cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
 
 
 def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return notes on systems whose rankings are much longer than others', and on measures whose cutoff exceeds
+    """Return notes on systems whose rankings are much longer than others', and on measures whose cut-off exceeds
     a system's k."""
     of_dataset: dict[str, dict[str, int]] = {}
     whole: dict[str, set[str]] = {}

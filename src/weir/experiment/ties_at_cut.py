@@ -27,7 +27,7 @@ GROWTH, MOST = 8, 1 << 20
 
 def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
     """Return a note on documents of equal score cut off at a result's k; None if none are, or if the measure's
-    cutoff is below k.
+    cut-off is below k.
 
     searched: the documents beyond k were searched.
     """

@@ -249,7 +249,7 @@ def other_rules(
 
 
 def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
-    """Yield rules with measures that other tools give the same name: other cutoffs, capped recall, relevance
+    """Yield rules with measures that other tools give the same name: other cut-offs, capped recall, relevance
     levels, gains."""
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)

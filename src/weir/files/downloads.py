@@ -420,7 +420,7 @@ class HubFile:
 
     path: str
     bytes: int | None
-    """As `known_size`."""
+    """None if the hub does not state it."""
     checksum: str
     """"sha256:..." or "git:..."."""
 

@@ -542,8 +542,12 @@ def _refuse_exchanged_queries(buffer: LineBuffer, stop: int, rows: ParsedRows) -
         return
     begin, count = buffer.begin_of_line(int(rows.start[0])), min(len(rows.start), HEAD_ROWS)
     marked = bytes(buffer.text[begin : begin + 3]).upper() in (b"Q0 ", b"Q0\t")
-    if not marked and not (rows.first[:count] == np.arange(count)[: len(rows.first)]).all():
-        return  # nearly always: a query has several rows
+    alone = (
+        rows.first[:count] == np.arange(count)[: len(rows.first)]
+    ).all()  # rarely: a query has several rows
+    counting = rows.query_length[0] == 1 and buffer.text[rows.query_start[0]] in b"01" and alone
+    if not marked and not counting:
+        return
     end = stop if count == len(rows.start) else buffer.begin_of_line(int(rows.start[count]))
     lines = (
         columns_of(line) for line in bytes(buffer.text[begin:end]).decode("utf-8", "replace").split("\n")

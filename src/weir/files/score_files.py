@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from weir.errors import BadValue, FormatError, LossWarning, give_warning
 from weir.files.atomic import write_text
 from weir.files.column_names import fold, part_columns, say_left_out
 from weir.files.formats import number_records, table_head
+from weir.files.json_files import orjson_loads
 from weir.files.json_record import parse_json
 from weir.files.parsers import parse_slowly
 from weir.files.paths import path_of
@@ -217,12 +219,12 @@ def read_scores(path: Path) -> Scores:
 
 
 def _parsed(lines: Sequence[bytes]) -> list[Any]:
-    try:  # all at once, which takes a third of the time
-        values: list[Any] = json.loads((b"[" + b",".join(lines) + b"]").decode("utf-8"))
-        if len(values) == len(lines):
-            return values
-    except (ValueError, RecursionError):
-        pass
+    data = b"[" + b",".join(lines) + b"]"  # all at once, which takes a third of the time
+    for loads in (orjson_loads(), lambda text: json.loads(text.decode("utf-8"))):
+        with suppress(ValueError, RecursionError):
+            values: list[Any] = [] if loads is None else loads(data)
+            if len(values) == len(lines):
+                return values
     return [_value(line) for line in lines]
 
 

@@ -75,8 +75,12 @@ VALUE = {
     "iprecatrecall": "IPrec(recall={})",
     "rprecmult": "Rprec(times={})",
 }
-# Our measures behind a cut-off whose names others give to another one.
-ALIKE = {"Accuracy": "compares pairs of documents; what BEIR and sentence-transformers call so is Success@{}"}
+# Our measures with a cut-off whose names others give to another one.
+ALIKE = {
+    "Accuracy": "compares pairs of documents; what BEIR and sentence-transformers call so is Success@{}",
+    "Hole": "counts documents that their query has no judgment for; BEIR's counts those that no query has one for: "
+    "weir audit has that of the first 10, in JSON",
+}
 REFUSED = {
     "hits": "ranx counts the relevant documents (here NumRelRet), other tools ask whether there is one (here Success)",
     "nauc.*": "it is no measure but the area under an abstention curve; see weir eval --abstention",
@@ -125,7 +129,7 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
 def translated(
     name: str, settings: dict[str, object], cut: str | None
 ) -> tuple[dict[str, object], str | None, bool]:
-    """Return (settings, cutoff, condensed) in Weir's terms for a measure written with ir-measures' settings.
+    """Return (settings, cut-off, condensed) in Weir's terms for a measure written with ir-measures' settings.
 
     cut: text after "@"; it becomes the setting `recall` of IPrec.
     condensed: True if unjudged documents are removed first (judged_only=True).

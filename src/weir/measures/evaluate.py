@@ -141,7 +141,7 @@ def measures_of(measures: Measure | str | Iterable[Measure | str]) -> tuple[Meas
 
 
 def named_measures(measures: Measure | str | Iterable[Measure | str]) -> dict[str, Measure]:
-    """Return {name as given: measure}; nDCG@{1,3,10} gives a measure for each cutoff.
+    """Return {name as given: measure}; nDCG@{1,3,10} gives a measure for each cut-off.
 
     Raises UnknownName for an unknown measure, BadValue for an empty list or an invalid setting.
     """

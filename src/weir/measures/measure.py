@@ -64,7 +64,7 @@ _LONGEST = 200  # characters of a measure's text: nothing within them can exhaus
 
 @dataclass(frozen=True)
 class Definition:
-    """A registered measure: its function, and rules for cutoff, values, settings and judgments."""
+    """A registered measure: its function, and rules for cut-off, values, settings and judgments."""
 
     name: str
     function: Callable[..., Float64]
@@ -165,9 +165,9 @@ def measure(
 @checked_fields
 @dataclass(frozen=True, repr=False)
 class Measure:
-    """A measure with its settings and cutoff, such as nDCG@10 or nDCG(gain='exp')@10.
+    """A measure with its settings and cut-off, such as nDCG@10 or nDCG(gain='exp')@10.
 
-    Hashable; prints as `parse_measure` reads it. `nDCG @ 10` sets the cutoff, `nDCG(gain="exp")` a setting.
+    Hashable; prints as `parse_measure` reads it. `nDCG @ 10` sets the cut-off, `nDCG(gain="exp")` a setting.
     """
 
     name: str
@@ -190,7 +190,7 @@ class Measure:
 
     @checked
     def __matmul__(self, cutoff: int) -> Measure:
-        """Return the measure with this cutoff; raises BadValue below 1."""
+        """Return the measure with this cut-off; raises BadValue below 1."""
         if cutoff < 1:
             raise BadValue(f"{self.name}: the cut-off is {cutoff!r}; expected a whole number from 1")
         return replace(self, cutoff=cutoff)
@@ -232,7 +232,7 @@ class Measure:
     def per_query(self, judged: Judged) -> Float64:
         """Return the value of each judged query, float64[queries].
 
-        Raises BadValue if a required cutoff, judgments of intents or whole grades are missing, WeirError for
+        Raises BadValue if a required cut-off, judgments of intents or whole grades are missing, WeirError for
         a value outside a promised 0..1.
         """
         return self.asserted(self.computed(judged))

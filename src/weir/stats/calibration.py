@@ -118,9 +118,10 @@ class Calibration:
 
 
 def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
-    """Return the agreement of a model's labels with people's; NaN and not passed if both judged no pair.
+    """Return the agreement of a model's labels with people's, and whether it passes.
 
-    Raises BadValue for more than MOST_LABELS distinct grades.
+    It passes if the interval's lower end reaches `least`, on FEWEST_PAIRS pairs or more that both judged and
+    enough queries. NaN without such pairs. Raises BadValue for more than MOST_LABELS distinct grades.
     """
     if not len(shared_pairs(people, model)[0]):
         return Calibration(least, math.nan, math.nan, math.nan, 0, 0, math.nan, False)

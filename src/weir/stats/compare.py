@@ -1004,6 +1004,9 @@ def compared_by_group(
 
 # Tables.
 
+EFFECT = (
+    "Hedges' g: the mean difference over the standard deviation of the differences, corrected for few queries"
+)
 _PAIR_HEAD = ("pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied")
 ALONE = "an interval is of one difference alone, a verdict of all comparisons together"
 """Explains why an interval may exclude 0 although the verdict is not separable."""
@@ -1365,6 +1368,7 @@ def _how_made(comparisons: Sequence[Comparison], ranked: bool) -> list[str]:
     lines = [f"difference: {pairs}, with {interval}; p: {_test_text(m.test)}{drawn}; level {m.alpha:g}"]
     if any(c.unit == "queries" for c in comparisons):
         lines.append(MEAN_INTERVALS)
+    lines += [EFFECT] * any(p.effect is not None for c in comparisons for p in c.pairs)
     if ranked and any(c.every_pair for c in comparisons):
         groups = (
             f"; group: {SHARED_LETTER}" if any(s.letters for c in comparisons for s in c.standings) else ""

@@ -147,7 +147,7 @@ class FactorStudy:
     dataset: str
     measure: str
     count: int
-    """Queries."""
+    """Number of queries."""
     collections: tuple[str, ...]
     """() for a single collection."""
     left_out: int

@@ -122,6 +122,12 @@ class Gate:
         return self.verdict != "fail" if self.group else self.passed
 
     @property
+    def scoreless(self) -> bool:
+        """True if both sides score 0 on every query of a dataset, by a measure from 0 to 1 of which more is better."""
+        nothing = self.before == self.after == 0 and within_unit(self.measure)
+        return nothing and not self.group and direction(self.measure) > 0
+
+    @property
     def gain(self) -> float:
         """The difference of means, negated if less is better; positive is an improvement."""
         return direction(self.measure) * self.difference
@@ -148,6 +154,7 @@ class Gate:
             self.verdict != "undecided"
             or math.isnan(self.deviation)
             or self.noise
+            or self.scoreless
             or min(abs(effect), abs(beyond)) <= _ROUNDING
             or level >= POWER
         ):
@@ -166,8 +173,9 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
     """Return a gate for each (group, table of baseline and candidate); group "" is all queries of a dataset.
 
     It passes if the one-sided bound of the difference is within the allowed drop. It fails if the mean
-    dropped by more and a one-sided paired t-test rejects that nothing dropped (Holm over all cases). A
-    measure that counts failures fails at the candidate's first failure.
+    dropped by more and a one-sided paired t-test rejects that nothing dropped (Holm over all cases). It is
+    undecided if both sides score 0 on every query. A measure that counts failures fails at the candidate's first
+    failure.
 
     Raises BadValue for fewer than two queries, a measure without a direction, and an allowed drop that no
     drop exceeds.
@@ -238,6 +246,8 @@ def _decided(gate: Gate, p: float, tests: int) -> Gate:
     else:
         certain = direction(gate.measure) * gate.low >= -gate.max_drop - _ROUNDING
     verdict: GateVerdict = "undecided"
+    if gate.scoreless:  # no candidate could drop
+        return replace(gate, p=p, tests=tests)
     if certain:
         verdict = "pass"
     elif not gate.within and p <= 1 - gate.confidence:
@@ -406,6 +416,8 @@ def _reasons(one: Gate) -> list[str]:
         return [f"the mean {fell} from {score(one.before)} to {score(one.after)}, {tested}"]
     if one.queries < 2:
         return ["one query tells nothing of others"]
+    if one.scoreless:
+        return ["both score 0 on every query, so that nothing can drop: are identifiers as in the judgments?"]
     if one.within and math.isnan(one.low):
         return [f"{one.queries} queries may change alike by chance; a gate over {one.needed} that do passes"]
     needed = "more than ten million queries" if one.needed is None else f"about {count(one.needed)} queries"

@@ -17,7 +17,7 @@ class RunNoise:
 
     measure: str
     variance: float
-    """Of the mean."""
+    """Variance of the mean."""
     degrees: int
     """Number of runs that it was estimated from, less 1."""
     of: str = ""

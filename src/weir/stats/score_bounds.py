@@ -109,11 +109,11 @@ def score_bounds(
     """Return {run: bounds of its scores over all possible judgments of the unjudged documents in the top k of
     any run}.
 
-    k is the measure's cutoff.
+    k is the measure's cut-off.
 
     highest: see `Unjudged.of`.
 
-    Raises BadValue for a measure of unknown bounds, or without a cutoff of at most MOST_RANKS.
+    Raises BadValue for a measure of unknown bounds, or without a cut-off of at most MOST_RANKS.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k, highest)
@@ -166,7 +166,7 @@ def _bounds_by_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreB
 
 def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
     """Return (nDCG's numerator over judged documents, float64[queries]; discount of each unjudged document at
-    its rank, float64[n], 0 beyond the cutoff)."""
+    its rank, float64[n], 0 beyond the cut-off)."""
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
     query, judged_rank, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)

@@ -13,7 +13,7 @@ import numpy as np
 
 from weir.argument_types import checked
 from weir.core.intents import IntentQrels
-from weir.core.judged import OWN_DEPTH, Judged
+from weir.core.judged import OWN_DEPTH, Judged, barred_said
 from weir.core.origin import other_algorithms
 from weir.core.qrels import Qrels
 from weir.core.roles import scores_as_grades
@@ -259,7 +259,7 @@ def scored(
     conventions: Conventions,
     gate: GatedLabels | None = None,
 ) -> Scores:
-    """Return the scores of a ranking, with notes on judgments, cutoffs and ties.
+    """Return the scores of a ranking, with notes on judgments, cut-offs and ties.
 
     join: returns the ranking joined with judgments, by conventions.
     gate: calibrates a model's labels among the judgments; without it they are marked as uncalibrated.
@@ -329,7 +329,7 @@ def noted(
     qrels: Qrels | IntentQrels | None,
     measures: tuple[Measure, ...],
 ) -> Scores:
-    """Return the scores with notes on grades, measures' names, unjudged rankings, cutoffs not reached and ties
+    """Return the scores with notes on grades, measures' names, unjudged rankings, cut-offs not reached and ties
     of scores as float32.
 
     qrels: None if all grades are whole and of unknown origin.
@@ -359,12 +359,7 @@ def noted(
         remarks.append(tied_cut_note(k, tied_there, known=False))
     documents, of = judged.barred
     if documents:
-        remarks.append(
-            Note(
-                f"removed: {counted(documents, 'document')} of {counted(of, 'ranking')}, which the query's candidates, "
-                "exclusions or filter bar"
-            )
-        )
+        remarks.append(Note(barred_said(documents, of)))
     if cut := cut_depth(retrieved):
         remarks += shallow_notes(cut, map(str, measures), ", once barred ones are removed" * (documents > 0))
     if judged.float_rank is not None:
@@ -384,7 +379,7 @@ def noted(
 
 
 def reaches(measure: Measure, k: int) -> bool:
-    """Return True if documents tied at rank k can change the measure: its cutoff is None or at least k."""
+    """Return True if documents tied at rank k can change the measure: its cut-off is None or at least k."""
     return measure.cutoff is None or measure.cutoff >= k
 
 
@@ -416,7 +411,7 @@ def cut_depth(retrieved: Int32) -> int | None:
 
 
 def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[Note]:
-    """Return one note on the measures whose cutoff exceeds `depth`, the length of the longest ranking; [] if
+    """Return one note on the measures whose cut-off exceeds `depth`, the length of the longest ranking; [] if
     none does.
 
     once: words on documents that were removed from the rankings.

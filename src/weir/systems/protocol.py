@@ -409,9 +409,9 @@ class PromptPlan:
     """Prompts and tokens that a re-ranking by a language model takes at most; `tokens` is an estimate."""
 
     prompts: int
-    """For all queries."""
+    """Prompts for all queries."""
     tokens: int
-    """With documents of mean length and the longest answers allowed."""
+    """Tokens with documents of mean length and the longest answers allowed."""
     answer_tokens: int
     """Tokens of answers, part of `tokens`."""
     longest: int | None

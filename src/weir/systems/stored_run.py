@@ -10,6 +10,7 @@ import numpy as np
 from weir.algorithms import algorithm
 from weir.argument_types import checked, named_arguments
 from weir.core.corpus import NO_DOCUMENTS, Corpus, Queries
+from weir.core.judged import barred_said
 from weir.core.order import cut_in_ties, tie_groups, tied_at_end
 from weir.core.roles import ranks_as_documents
 from weir.core.run import Named, Run
@@ -176,7 +177,14 @@ class StoredRunSearcher:
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         longest = int(np.diff(self.run.ptr).max(initial=1))
-        run = self.search(queries, max(k, longest), context).allowed(queries).top(k)
+        whole = self.search(queries, max(k, longest), context)
+        kept = whole.allowed(queries)
+        lost = np.diff(whole.ptr) - np.diff(kept.ptr)
+        listed = queries.metadata is not None and queries.metadata.candidates is not None
+        if listed and lost.any():  # a filter is often the user's own
+            said = barred_said(int(lost.sum()), int(np.count_nonzero(lost)))
+            warn_of_ranking(f"{self.system.path}: {said}")
+        run = kept.top(k)
         note_lacking(run, queries, k - context.beyond, f"the file has {longest:,} at most for a query")
         return run
 

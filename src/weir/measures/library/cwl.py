@@ -1,7 +1,7 @@
 """C/W/L measures: the expected gain per document seen by a reader who goes on from each rank with some
 probability.
 
-A document's gain is grade / `max_grade`, 0 if unjudged. Without a cutoff the reader may go on to rank 1,000,
+A document's gain is grade / `max_grade`, 0 if unjudged. Without a cut-off the reader may go on to rank 1,000,
 as in cwl_eval.
 """
 

@@ -1,7 +1,7 @@
 """Measures for incomplete judgments, and shares of a ranking that were judged. Relevant: the grade is `rel`
 or better.
 
-A grade below 0 means pooled but not judged, as in trec_eval. A cutoff first cuts the ranking, as its option
+A grade below 0 means pooled but not judged, as in trec_eval. A cut-off first cuts the ranking, as its option
 -M.
 """
 

@@ -1,4 +1,4 @@
-"""Measures of the returned documents, with a cutoff the first k, as a set; counts. Relevant: the grade is
+"""Measures of the returned documents, with a cut-off the first k, as a set; counts. Relevant: the grade is
 `rel` or better."""
 
 from __future__ import annotations

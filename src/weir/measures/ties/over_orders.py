@@ -74,7 +74,7 @@ class Tied:
         return Tied(judged, tuple(TiedQueries.of(judged, some) for some in np.split(codes, cuts)))
 
     def seen_by(self, measure: Measure) -> Tied:
-        """Return the ties that can change this measure, given its cutoff and whether it condenses rankings."""
+        """Return the ties that can change this measure, given its cut-off and whether it condenses rankings."""
         whole = Tied.of(condensed_join(self.judged)) if measure.condensed else self
         k = None if measure.by_intent else measure.cutoff
         cut = (part.tied_within(k) for part in whole.parts)

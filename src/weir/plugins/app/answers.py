@@ -158,8 +158,8 @@ Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fields]:
-    """Return {document: ((field, value), ...)} of the first 12 metadata fields; empty values are left out,
-    long ones cut."""
+    """Return {document: ((field, value), ...)} of the first 12 metadata fields; empty values and documents that
+    the corpus lacks are left out, long values cut."""
     found: dict[str, Fields] = {}
     if corpus is None or not documents:
         return found

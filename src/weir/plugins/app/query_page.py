@@ -77,7 +77,7 @@ class Query:
     here: bool
     """True if texts and judgments are on this machine."""
     readable: bool
-    """True if the documents are too."""
+    """True if the documents are on this machine, too."""
     before: str | None
     """The previous query of the list from which it was opened; `after` is the next."""
     after: str | None

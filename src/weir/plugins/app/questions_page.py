@@ -88,7 +88,7 @@ class Answered:
     amount: str
     """The parameter of the question's number: `change`, `max_drop`, or "" for none."""
     number: float
-    """Its value; 0 without one."""
+    """Value of the parameter `amount`; 0 without one."""
     found: tuple[Found, ...]
     looking: bool
     """True while the answer is computed."""

@@ -496,7 +496,7 @@ class Case:
 
 @dataclass(frozen=True)
 class MeasureName:
-    """The parts of a measure's name such as nDCG(gain='exp')@10: measure, cutoff, settings, condensed or not."""
+    """The parts of a measure's name such as nDCG(gain='exp')@10: measure, cut-off, settings, condensed or not."""
 
     measure: str
     k: int | None

@@ -275,7 +275,7 @@ class ExpandedSearcher:
     system: Doc2Query | DeepCT
     inner: BM25Searcher | RM3Searcher
     stored: Costs = Costs(repeatable=True)  # noqa: RUF009 - a frozen value
-    """Costs of its making."""
+    """Costs of making the searcher."""
 
     __repr__ = index_repr
 

@@ -197,7 +197,8 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return "same" if self._one("text", name) == (text,) else "other"
 
     def unlike(self, name: str, document: Document) -> list[str]:
-        """Return the fields, title and metadata, in which a document differs from the stored one."""
+        """Return the fields, title and metadata, in which a document differs from the stored one; empty fields
+        of the document do not count."""
         title, metadata = self._one("title, metadata", name) or (b"", b"")
         kept = {"title": _text(title), **(json.loads(metadata) if metadata else {})}
         given = {"title": document.title, **json.loads(json.dumps(document.metadata, default=str))}

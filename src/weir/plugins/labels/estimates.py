@@ -423,7 +423,8 @@ def estimated_scores(
 ) -> list[CorrectedScore]:
     """Return the runs' scores by the model's labels, corrected by people's and cut to their bounds.
 
-    Bounds hold for any labels of the unjudged pairs; NaN if unknown. Raises the errors of `corrected_scores`.
+    Bounds hold for any labels of the unjudged pairs; without bounds (a measure not in RISING, or deeper than
+    MOST_RANKS) they are NaN and nothing is cut. Raises the errors of `corrected_scores`.
     """
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:

@@ -36,7 +36,7 @@ class ModelUse:
     dataset: str
     system: str
     model: str
-    """Its name in the system."""
+    """The model's name in the system."""
     named: str
     """The model name that the service reports."""
     answers: int
@@ -47,12 +47,12 @@ class ModelUse:
     cut: int
     """Answers without a verdict, cut at max_tokens."""
     tokens: int
-    """Of prompts and answers."""
+    """Tokens of prompts and answers."""
     answer_tokens: int
     dollars: float | None
     """None without a price."""
     retried: int
-    """Failed attempts, repeated."""
+    """Failed attempts that were repeated."""
     faults: dict[str, int]
     """Failed attempts by kind."""
     flagged: int

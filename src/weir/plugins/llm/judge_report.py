@@ -206,10 +206,10 @@ class JudgeReport:
     flagged: int
     """Documents that address the judge."""
     consistency: LabelConsistency | None
-    """Of pairs judged twice."""
+    """Agreement of the two grades of pairs judged twice; None without such pairs."""
     probes: tuple[ProbeResult, ...]
     people: LabelConsistency | None
-    """Of judgments by people with the labels."""
+    """Agreement of people's judgments with the labels; None without common pairs."""
     warnings: tuple[str, ...]
     answers: int
     """All answers read, also of earlier runs and probes."""

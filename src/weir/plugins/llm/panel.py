@@ -241,7 +241,7 @@ class JudgingPairs:
     """int32[pairs], positions in `queries`; `doc` likewise in `docs`."""
     doc: Int32
     texts: tuple[str, ...]
-    """Of each query."""
+    """Text of each query."""
     instructions: tuple[str, ...]
     """The search's instruction by query; "" for none."""
     passage: Callable[[int], str]
@@ -427,7 +427,7 @@ class JudgeSettings:
     """Relevant passages of which near misses are made, by rule and kind: negated, another number, name and date. How
     many are still called relevant is reported."""
     seed: int = 11
-    """Of what is drawn."""
+    """Seed of all draws."""
     objective: bool = True
     """Put the search's instruction into the prompt."""
     max_length: int | None = None

@@ -229,7 +229,7 @@ class RankBand:
     raised: float
     """Mean ranks by which they rose, without lost documents; negative if they fell."""
     reach: ReachedDocuments
-    """Counts of the relevant ones."""
+    """Counts of the relevant documents in the block."""
 
 
 def rank_bands(

@@ -101,7 +101,7 @@ class Ordering:
     order: str = "first stage"
     """A name in ORDERS."""
     seed: int = 0
-    """Of order="shuffled"."""
+    """Seed of order="shuffled"."""
 
     def __post_init__(self) -> None:
         for name in ("window", "step", "passes", "top"):

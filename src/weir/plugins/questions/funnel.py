@@ -161,7 +161,7 @@ class Funnel:
     queries: int
     """Number of queries with a relevant document."""
     relevant: int
-    """Number of their relevant documents."""
+    """Number of relevant documents of these queries."""
     stages: tuple[FunnelStage, ...]
     """In order; stages of fused systems stand before their fusion."""
     notes: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ class Citation:
 
     key: str
     kind: str
-    """Of BibTeX's entries."""
+    """Kind of the BibTeX entry, such as article."""
     fields: tuple[tuple[str, str], ...]
     cited_for: tuple[str, ...]
     """Reasons, such as "measure nDCG" or "dataset brook"."""

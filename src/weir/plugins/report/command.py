@@ -20,7 +20,7 @@ from weir.cli.options import (
     published_as_option,
     quiet_option,
 )
-from weir.cli.terminal import say, say_notes, show_tables
+from weir.cli.terminal import as_options, say, say_notes, show_tables
 from weir.errors import BadValue
 from weir.files.atomic import write_text
 from weir.plugins import report as pages
@@ -33,7 +33,11 @@ from weir.plugins import report as pages
 @options(
     "weir.plugins.report.report.report",
     "baseline measures datasets systems labels audit",
-    audit={"flags": "--no-audit", "flag_value": False, "help": "Leave out the audit of the collections."},
+    audit={
+        "flags": "--no-audit",
+        "flag_value": False,
+        "help": "Leave out the audit of the collections, which can take minutes.",
+    },
 )
 @click.option("--figures", type=FOLDER, help="Write each chart into this folder.")
 @click.option("--figure-form", "endings", multiple=True, type=click.Choice(["svg", "png", "pdf"]),
@@ -91,7 +95,13 @@ def command(
             say(f"tables: {len(pages.write_tables(beside, tables, 'published'))} files in {tables}")
         return
     with api.progress.Progress(quiet) as progress:
-        made = weir.report(folder, progress=progress, published=published, **given, **names)
+        made = weir.report(
+            folder,
+            progress=lambda task, done, total: progress(as_options(task), done, total),
+            published=published,
+            **given,
+            **names,
+        )
     if markdown:
         click.echo(made.to_markdown())
     if tables is not None:

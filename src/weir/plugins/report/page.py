@@ -717,7 +717,7 @@ class Packed:
     index: dict[str, Any]
     """Systems, measures and counts of each dataset."""
     values: tuple[bytes, ...]
-    """Of each dataset, as `QueryScores.packed`."""
+    """For each dataset, the bytes of `QueryScores.packed`."""
     texts: tuple[bytes, ...]
     """Of each dataset, deflated JSON of queries, rankings, documents and grades."""
     top: tuple[tuple[str, str, str, str, float], ...]

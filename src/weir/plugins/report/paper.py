@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from weir.core.rounding import figure, percent, share_change, short_score
+from weir.core.rounding import counted, figure, percent, share_change, short_score
 from weir.core.tables import Cell, Table, table_of
 from weir.datasets.card import CollectionCard
 from weir.datasets.catalogue import Entry, get, members
 from weir.errors import BadValue, UnknownName
-from weir.experiment.beside import MOST_SOURCES, OTHER_DATA, BesideScore, beside, beside_notes
+from weir.experiment.beside import MOST_SOURCES, OTHER_DATA, BesideScore, beside, beside_notes, foremost
 from weir.experiment.efficiency import Efficiency, timed_singly
 from weir.experiment.published import (
     PublishedNames,
@@ -425,6 +425,13 @@ def published_table(
             for row in study.rows
             if row.measure == measure and (place := named[row.dataset]) is not None
         }
+        here = {place for place, _ in mine}
+        if mine and not datasets:  # as beside_tables
+            scores = {at: one for at, one in scores.items() if at[0] in here}
+            left = counted(len(place_of) - len(here), "collection")
+            notes += [
+                f"{left} of {publisher} not in {study.folder} left out; `datasets` names which to show"
+            ] * (len(place_of) > len(here))
         scores |= mine
         lacking = f"{study.folder} has no {measure} on these collections and splits"
         notes += _own_notes(places[d][1] for d, place in named.items() if place) if mine else [lacking]
@@ -515,9 +522,14 @@ def beside_tables(study: Study, publisher: str | Path, published_as: Sequence[st
             (Cell(name), *(line[n] for line in lines)) for n, name in enumerate(whole.header[1:], 1)
         )
         notes = *whole.notes, f"source: {'; '.join(sources)}"
-        tables.append(Table(measure, ("system", *(line[0].text for line in lines)), turned, notes))
-    last, notes = tables[-1], (*_own_notes(one.other_data for one in rows), *beside_notes(rows))
-    return (*tables[:-1], replace(last, notes=(*last.notes, *notes)))
+        head = "system", *(line[0].text for line in lines)
+        shown = {*here, *foremost(others, {one.system for one in rows if one.claimed_by})}
+        rest = tuple(line for line in turned if line[0].text not in shown)
+        tables.append(Table(measure, head, tuple(line for line in turned if line not in rest), notes))
+        if rest:
+            tables.append(Table("", head, rest, folded=f"{len(rest)} more published systems by {measure}"))
+    notes = *_own_notes(one.other_data for one in rows), *beside_notes(rows)
+    return replace(tables[0], notes=(*tables[0].notes, *notes)), *tables[1:]
 
 
 def _score_beside(one: BesideScore, own_of: Mapping[str, str]) -> PaperScore:

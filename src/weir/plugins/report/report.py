@@ -217,7 +217,7 @@ def report(
     datasets: only these datasets, by default all. A group means its members.
     systems: only these systems, by default all.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
-    audit: also audit the collections on this machine.
+    audit: also audit the collections on this machine, which can take minutes.
     published: lay published scores beside, as `results_beside` does: a publisher, such as "BEIR paper", words in
         names of published models, or a file or folder of MTEB's results.
     published_as: systems, collections, and models of MTEB's results by their published names, as in `results_beside`.
@@ -239,6 +239,10 @@ def report(
     return Report(study, sections(study, audits, answered, beside, options), answered, tuple(audits))
 
 
+def _named_option(progress: Callable[[str, int, int], None]) -> Callable[[str, int, int], None]:
+    return lambda task, done, total: progress(f"{task} (`audit=False` leaves it out)", done, total)
+
+
 def _audits_of(study: Study, progress: Callable[[str, int, int], None] | None = None) -> list[Audit]:
     names = {cell.called: study.short_name(cell.label) for cell in study.cells}
     try:
@@ -253,6 +257,6 @@ def _audits_of(study: Study, progress: Callable[[str, int, int], None] | None = 
             for one in subjects_of([study.folder])
             if any(one.name == name or one.name.startswith(f"{name} ") for name in study.datasets)
         ]
-        return audited_all(subjects, (), progress)
+        return audited_all(subjects, (), progress and _named_option(progress))
     except WeirError:  # the section is named among those left out
         return []

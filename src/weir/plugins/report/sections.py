@@ -274,6 +274,13 @@ def _holes(study: Study) -> list[str]:
     ]
 
 
+def _lacking(study: Study, dataset: str) -> tuple[str, ...]:
+    """Return a sentence on the systems without results on a collection; () if none lacks it."""
+    there = {row.system for row in study.cell_rows if row.dataset == dataset}
+    names = [study.short_name(system) for system in study.systems if system not in there]
+    return (f"Without results on {dataset}: {and_(names, 3)}.",) * bool(names)
+
+
 def _these(study: Study, datasets: Sequence[str]) -> str:
     few = len(datasets) <= MOST_PARTLY
     return and_(datasets) if few else f"{len(datasets)} of the {len(study.datasets)} {study.noun}"
@@ -945,6 +952,7 @@ def cost(study: Study) -> Section | None:
             lead += " The line is the best that can be had for the time; where it is dashed, the gain is not separable."
         lead += f" Hollow marks are not separable from {study.short_name(study.baseline)}. Bars are 95% intervals."
     notes = (f"measured on different machines: {and_(hardware)}",) if len(hardware) > 1 else ()
+    notes += _lacking(study, dataset)
     shown = [
         replace(one, quality=replace(one.quality, system=study.short_name(one.quality.system), title=""))
         for one in costs
@@ -1272,7 +1280,8 @@ def lengths(study: Study) -> Section | None:
         names = _with_documents(study)
         lead += f"{', on the collection with most queries' * (len(names) > 1)}."
     table = collection_table(map(CollectionFacts.of_card, cards_here))
-    return Section("lengths", "Lengths", lead, (*charts, *retrieved), (table,))
+    notes = _lacking(study, max(_with_documents(study), key=study.query_count)) if retrieved else ()
+    return Section("lengths", "Lengths", lead, (*charts, *retrieved), (table,), notes)
 
 
 def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
@@ -1355,7 +1364,8 @@ def slices(study: Study) -> Section | None:
         "corrects for their number."
     )
     charts = (by_system(chart, study.numbers),)
-    return Section("slices", "Groups of queries", lead, charts, (table_of(lines, right=None),))
+    notes = _lacking(study, dataset)
+    return Section("slices", "Groups of queries", lead, charts, (table_of(lines, right=None),), notes)
 
 
 def _language_models(study: Study) -> Section | None:

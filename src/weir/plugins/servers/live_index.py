@@ -175,9 +175,10 @@ class ElasticLiveIndex:
         return str(self.setting(f"similarity.{similarity}.type") or similarity)
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield changes of the search: another tie breaker, added fields, no weights, or one option fewer.
+        """Yield changes of the search: another tie breaker, scores of fields added, no field weights, or one
+        option fewer.
 
-        Nothing for a search without fields, with scores already added, or of an unknown kind.
+        Yields nothing for a search without fields, with scores already added, or of an unknown kind.
         """
         shape = self.shape
         if shape.adding in {"not known", "added"} or not shape.fields:

@@ -75,7 +75,8 @@ class SolrLiveIndex:
         return ""
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield changes of the search: added fields, no weights, or one option of the body fewer."""
+        """Yield changes of the search: scores of fields added, no field weights, or one option of the body
+        fewer."""
         shape = self.shape
         if len(shape.fields) > 1 and shape.adding != "added":
             yield SearchChange("tie = 1: scores of fields added", {"tie": "1"}, True)

@@ -94,7 +94,7 @@ class AdaptRules:
     most: int = 0
     """Pairs at most, drawn; 0 takes all."""
     seed: int = 0
-    """Of all draws."""
+    """Seed of all draws."""
     drop_known: bool = False
     """Leave out pairs whose query is evaluated, instead of stopping."""
 
@@ -117,7 +117,7 @@ class Adaptation:
     """The outcome of training an encoder: checkpoint, pairs, steps and losses."""
 
     folder: str
-    """Its checkpoint."""
+    """The checkpoint's folder."""
     collection: str
     base: str
     """The checkpoint it began with."""

@@ -186,7 +186,7 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
     """Return rankings fused into one, for every query in any of them.
 
     method: a name of `weir.systems.fusion`, such as "rrf" or "wsum(weights=[0.3, 0.7])".
-    k: cutoff of each fused ranking; None for none.
+    k: cut-off of each fused ranking; None for none.
 
     A repeated run counts twice. Raises BadValue for fewer than two runs, no shared query, or bad settings;
     UnknownName for an unknown method. Warns (RankingWarning) of a run that shares no document with the
@@ -205,7 +205,7 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
 def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None) -> Run:
     """Return a pool's runs fused into one; queries without results have an empty ranking.
 
-    k: cutoff; None for none.
+    k: cut-off; None for none.
     name: of the run, by default the fusion.
 
     Raises BadValue for bad settings and fused scores that are not finite.
@@ -221,7 +221,7 @@ def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None
 
 
 def depth_note(runs: Sequence[Run], how: Fusion, k: int | None) -> str:
-    """Return a sentence if the cutoff `k` cuts rankings while the method's constant k is not set; ""
+    """Return a sentence if the cut-off `k` cuts rankings while the method's constant k is not set; ""
     otherwise."""
     unset = "k" in METHODS.get(how.name).defaults().keys() - dict(how.settings)
     longest = max(int(np.diff(run.ptr).max(initial=0)) for run in runs)

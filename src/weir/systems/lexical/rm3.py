@@ -66,9 +66,9 @@ class RM3:
     first: BM25 = BM25()  # noqa: RUF009 - a frozen value
     """A bm25 over one field."""
     docs: int = 10
-    """First results used."""
+    """First results from which words are taken."""
     terms: int = 10
-    """Words taken."""
+    """Words taken from them."""
     weight: float = 0.5
     """Share of the original query."""
 

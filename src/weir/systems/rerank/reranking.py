@@ -167,7 +167,11 @@ class PairScorer:
     counts: CacheCounts = field(default_factory=CacheCounts)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, float64[candidates]; raises BadRanking for a score that is not finite."""
+        """Return each candidate's score, float64[candidates]; stored scores are used, and new ones stored,
+        unless `context.reuse` is False.
+
+        Raises BadRanking for a score that is not finite.
+        """
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:
             return np.empty(0)

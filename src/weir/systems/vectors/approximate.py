@@ -128,7 +128,8 @@ class Loss:
 
 
 def index_loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
-    """Return the mean shares of the exact k best documents that an index misses.
+    """Return the Loss of an index: mean shares of the exact k best documents missed by rounding vectors, and by
+    the search of neighbours.
 
     queries: float32[Q, d].
     """

@@ -506,7 +506,7 @@ class BackPage:
     """True for labels whose document has changed, only."""
     labels: int
     shown: tuple[Event, ...]
-    """The first of these labels."""
+    """The first of the selected labels."""
     judges: tuple[str, ...]
     said: str
     """Message on labels just withdrawn or restored; "" for none."""

@@ -27,7 +27,7 @@ class Comparison:
     """A document or a system; the first by name."""
     second: str
     documents: tuple[tuple[str, ...], tuple[str, ...]]
-    """Documents shown of each."""
+    """(documents shown of `first`, of `second`)."""
 
     def item(self, judge: str) -> Item:
         """Return the key of a judge's answer in the journal."""

@@ -74,7 +74,7 @@ class ChangedQuery:
 
     query: str
     before: tuple[float, ...]
-    """NaN where it had no judgment."""
+    """NaN if the query had no judgment before."""
     after: tuple[float, ...]
 
     @property

@@ -440,7 +440,10 @@ def _score_of(point: Cells) -> float | None:
 
 def _with_payload(point: Cells, others: Counter[str]) -> Cells:
     """Return a point's identifier, text and payload as one record, and add its other fields to the counts
-    `others`."""
+    `others`.
+
+    A field of the payload with a name of the point's fields becomes payload.NAME.
+    """
     payload = next((one for name in _PAYLOADS if isinstance(one := point.get(name), Cells)), Cells())
     fields = Cells({name: point[name] for name in ("id", "document", "uri") if name in point})
     for name, value in payload.items():
