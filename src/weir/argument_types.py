@@ -346,12 +346,14 @@ def _class(name: str, module: str) -> object:
     home = sys.modules[module]
     if hasattr(home, name):
         return cast("object", getattr(home, name))
-    for node in ast.walk(ast.parse(getsource(home))):
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            for alias in node.names:
-                if (alias.asname or alias.name) == name:
-                    return cast("object", getattr(importlib.import_module(node.module), alias.name))
-    return None
+    imports = [one for one in ast.walk(ast.parse(getsource(home))) if isinstance(one, ast.ImportFrom)]
+    for node in imports:
+        for alias in node.names:
+            if node.module is not None and (alias.asname or alias.name) == name:
+                return cast("object", getattr(importlib.import_module(node.module), alias.name))
+    # Within an imported alias.
+    loaded = (sys.modules.get(node.module or "") for node in imports)
+    return next((getattr(one, name) for one in loaded if hasattr(one, name)), None)
 
 
 def _accepts(value: object, words: Words, module: str) -> bool:

@@ -84,6 +84,20 @@ def test_grades_of_raters_and_runs_of_few_scores_are_taken_in_order(seed, grades
     weir.evaluate(continuous, run, ["nDCG@10"])
 
 
+@given(st.integers(0, 2**31), st.sampled_from([1, 10]), st.sampled_from(["zeros", "graded"]))
+def test_a_run_of_few_scores_in_the_place_of_judgments_is_said(seed, steps, scale):
+    """As of a language model that answers 0 to 10, or of scores of one decimal, nearly all of them tied."""
+    rng = np.random.default_rng(seed)
+    run = {
+        q: {doc: float(rng.integers(0, 10 * steps + 1)) / steps for doc in row}
+        for q, row in ranked(rng, 8, 100, 0).items()
+    }
+    qrels = judged(rng, run, scale, 5)
+    weir.evaluate(qrels, run, ["nDCG@10"])
+    with pytest.warns(RankingWarning, match="judgments come first, then the run"):
+        weir.evaluate(run, qrels, ["nDCG@10"])
+
+
 @pytest.mark.parametrize("grade", [1, 0.5])
 def test_judgments_given_as_the_run_too_are_said(grade, tmp_path):
     qrels = {f"q{n}": {"b": 2 * grade, "a": grade, "c": 0} for n in range(6)}
@@ -111,4 +125,14 @@ def test_every_function_that_takes_both_refuses_the_exchange(tmp_path):
             weir.power(first, {"a": second, "b": third}, "nDCG@10")
         with pytest.raises(BadValue, match=REFUSED):
             weir.gate(first, second, third, max_drop=0.1)
+        for one_run in (weir.threshold, weir.funnel_of_rankings, weir.save_baseline):
+            with pytest.raises(BadValue, match=REFUSED):
+                one_run(*([tmp_path / "b.json"] * (one_run is weir.save_baseline)), first, second)
+        with pytest.raises(BadValue, match=REFUSED):
+            weir.reranking(second, third, qrels=first)
+        pairs = [
+            ({q + end: of for q, of in one.items() for end in ("-og", "-changed")}) for one in (run, qrels)
+        ]
+        with pytest.raises(BadValue, match=REFUSED):
+            weir.p_mrr(*pairs)
     assert main(["audit", *map(str, paths[:2])]) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -335,6 +336,61 @@ def test_a_list_that_was_accepted_once_lets_no_other_elements_in():
 def test_a_path_of_any_type_names_a_file(tmp_path):
     weir.Run.of(RUN).save(tmp_path / "run.trec")
     assert len(weir.Run.load(Path(tmp_path / "run.trec"))) == len(weir.Run.load(str(tmp_path / "run.trec")))
+
+
+CALLS = [
+    (weir.audits, ["brook-news"]),
+    (weir.compare, [QRELS, RUN, RUN]),
+    (weir.diff, [QRELS, RUN, RUN]),
+    (weir.evaluate, [QRELS, RUN]),
+    (weir.gate, [QRELS, RUN, RUN]),
+    (weir.gate_sequentially, ["looks.json", QRELS, RUN, RUN]),
+    (weir.save_baseline, ["b.json", SCORES]),
+    (weir.threshold, [QRELS, RUN]),
+    (weir.p_mrr, [QRELS, RUN]),
+    (weir.fuse, [[RUN, RUN]]),
+    (weir.fit_fusion, [QRELS, [RUN, RUN], "rrf"]),
+    (weir.reranking, [RUN, RUN]),
+    (weir.abstention, [RUN, SCORES]),
+    (weir.within_groups, [SCORES, {"q1": "a"}]),
+    (weir.why, ["nothing"]),
+    (weir.migrate, [RUN, RUN]),
+    (weir.funnel_of_rankings, [QRELS, RUN]),
+    (weir.fitness, ["brook-news"]),
+    (weir.results, ["nothing"]),
+    (weir.report, ["nothing"]),
+    (weir.import_files, ["nothing.json", "out"]),
+    (weir.subset, ["brook-news", 5, "subset"]),
+    (weir.with_document_rules, [weir.Qrels.of(QRELS), "nothing"]),
+    (weir.labels.holes, [QRELS, RUN]),
+    (weir.labels.estimate, [QRELS, QRELS, RUN]),
+    (weir.labels.agree, [QRELS, QRELS]),
+]
+NONSENSE = [None, -1, 3, float("nan"), "", "nonsense", b"x", [3], [None], {3: Stranger()}, Stranger()]
+ARGUMENTS = [
+    (call, args, name)
+    for call, args in CALLS
+    for name in inspect.signature(call).parameters
+    if name != "encoder"
+]  # which may be a model of the hub
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("call", "args", "name"), ARGUMENTS)
+def test_nonsense_for_one_argument_is_refused_in_words_of_weir(call, args, name):
+    """Or is a value that may be passed: no error is Python's own."""
+    parameters = list(inspect.signature(call).parameters.values())
+    place = next(n for n, one in enumerate(parameters) if one.name == name)
+    for value in NONSENSE:
+        given, named = list(args), dict[str, object]()
+        if parameters[place].kind is inspect.Parameter.VAR_POSITIONAL:
+            given.append(value)
+        elif place < len(args) and parameters[place].kind is not inspect.Parameter.KEYWORD_ONLY:
+            given[place] = value
+        else:
+            named[name] = value
+        with suppress(WeirError):
+            repr(call(*given, **named))
 
 
 class Task:

@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import math
+import os
 import pickle
 import resource
 import subprocess
@@ -20,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import feather, parquet
 
 import weir
 from tests.unit.brooklet import write_collection
@@ -339,6 +340,52 @@ def test_a_bomb_is_refused_before_it_takes_memory_or_time(tmp_path, capsys, qrel
     files = [path, qrels] if role == "judgments" else [qrels, path]
     assert said in one_line(capsys, "eval", *files)
     assert time.process_time() - began < 30.0
+
+
+CODED = """
+import resource, sys
+import weir
+from weir.errors import WeirError
+for path in sys.argv[1:]:
+    try:
+        weir.import_files(path, path + "-out") if "import" in path else weir.Qrels.load(path)
+    except WeirError as error:
+        print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_a_text_that_many_rows_share_is_counted_as_often_before_it_is_copied(tmp_path):
+    def shared(rows: int) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), ["d" * (1 << 20)])
+
+    rows = [f"q{n}" for n in range(1000)]
+    lists = pa.ListArray.from_arrays(pa.array(range(0, 2001, 2), pa.int32()), shared(2000))
+    plain = pa.ListArray.from_arrays(pa.array(range(1001), pa.int32()), shared(1000).cast(pa.string()))
+    tables = {
+        "import-texts": pa.table({"_id": rows, "text": shared(1000)}),
+        "import-lists": pa.table({"question": rows, "contexts": lists}),
+        "ids": pa.table({"query_id": rows, "doc_id": shared(1000), "grade": [1] * 1000}),
+    }
+    for name, table in tables.items():
+        feather.write_feather(table, tmp_path / f"{name}.arrow", compression="zstd")
+        whole = table if name != "import-lists" else table.set_column(1, "contexts", plain)
+        parquet.write_table(whole, tmp_path / f"{name}.parquet", compression="zstd")
+    zeros = pa.array(np.zeros(5_000_000, np.int64))
+    rows_alike = pa.table({"query_id": zeros, "doc_id": zeros, "grade": zeros})
+    parquet.write_table(rows_alike, tmp_path / "rows.parquet", compression="zstd")
+    done = subprocess.run(
+        [sys.executable, "-c", CODED, *map(str, sorted(tmp_path.iterdir()))],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "WEIR_MAX_RAM": "200M"},
+    )
+    *said, peak = done.stdout.split("\n")[:-1]
+    assert len(said) == 7
+    assert sum("packed into it; expected at most 200 times" in line for line in said) == 6
+    assert "rows.parquet whole needs about 0.2 GB of memory" in said[-1]
+    assert int(peak) < 400_000  # kB
 
 
 @pytest.mark.parametrize("text", [b'{"q1": {"d1": 1', b"q1 0 d1 1\n" * (1 << 20)], ids=["JSON", "TREC"])

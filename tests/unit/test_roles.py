@@ -1,5 +1,6 @@
 """Columns of judgments and rankings that stand in each other's place."""
 
+import json
 import random
 import subprocess
 import sys
@@ -9,14 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pandas
 import polars
-import pyarrow
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import weir
 from weir.cli.main import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadValue, RankingWarning, WeirError, held_warnings, warn_of_ranking
+from weir.errors import BadValue, FormatError, RankingWarning, WeirError, held_warnings, warn_of_ranking
 
 RUN = ("queries", "second", "documents", "ranks", "scores", "tags")
 QRELS = ("queries", "second", "documents", "grades")
@@ -175,7 +177,7 @@ def test_documents_and_grades_of_frames(shape):
         rankings.setdefault(query, {})[doc] = float(score)
     query, _, doc, grade = map(list, zip(*judged, strict=True))
     number = doc if shape == "words" else list(map(int, doc))
-    for made in (pandas.DataFrame, polars.DataFrame, pyarrow.table):
+    for made in (pandas.DataFrame, polars.DataFrame, pa.table):
         frame = made({"query_id": query, "doc_id": list(map(int, grade)), "relevance": number})
         with pytest.raises(BadValue, match=r"documents that are all grades.*look exchanged"):
             weir.evaluate(frame, rankings, "nDCG@10")
@@ -247,3 +249,32 @@ def test_threads_that_read_at_once_leave_each_other_their_warnings():
         list(threads.map(read, range(4)))
     assert sum(str(one.message) == "said" for one in told) == 80
     assert warnings.filters == filters
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "semicolons.csv", "qrels", "parquet"])
+def test_texts_in_the_column_of_grades_are_named_as_the_documents_in_every_table(tmp_path, form):
+    rows = [(f"q{n // 3}", str(n % 3), f"d{n}") for n in range(30)]
+    path = tmp_path / f"x.{form}"
+    if form == "parquet":
+        columns = zip(("query_id", "doc_id", "grade"), zip(*rows, strict=True), strict=True)
+        parquet.write_table(pa.table({name: list(cells) for name, cells in columns}), path)
+    else:
+        mark = {"csv": ",", "tsv": "\t", "semicolons.csv": ";", "qrels": " "}[form]
+        head = [] if form == "qrels" else [("query_id", "doc_id", "grade")]
+        rows = [(q, "0", d, g) for q, d, g in rows] if form == "qrels" else rows
+        path.write_text("".join(mark.join(row) + "\n" for row in [*head, *rows]))
+    with pytest.raises(FormatError, match="documents before grades; the two columns look exchanged"):
+        weir.Qrels.load(path)
+
+
+def test_texts_under_an_unknown_name_are_asked_for(tmp_path):
+    text = "bread is made of flour and water " * 4
+    rows = [{"_id": f"d{n}", "title": "bread", "text": "" if n else "x", "raw": text} for n in range(20)]
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "queries.jsonl").write_text(json.dumps({"_id": "q", "text": "bread"}) + "\n")
+    with pytest.raises(FormatError, match="no text in 19 of 20 records, and texts in their field 'raw'"):
+        len(weir.load(tmp_path).corpus)
+    with pytest.raises(BadValue, match="19 of 20 documents have no text, and 'raw' holds texts"):
+        weir.import_files(tmp_path / "corpus.jsonl", tmp_path / "out")
+    weir.import_files(tmp_path / "corpus.jsonl", tmp_path / "out", {"doc": "_id", "text": "raw"}, "corpus")
+    assert weir.load(tmp_path / "out").corpus["d1"]["text"].split() == text.split()

@@ -123,7 +123,8 @@ def expand_judgments(*targets: str | Path, out: str | Path, collection: Places =
 
 
 def regression_queries(*targets: str | Path, out: str | Path, collection: Places = None) -> int:
-    """Write queries that represent all into `out`, as groups; return their number, at most 30.
+    """Write judged queries that represent all of a collection to `out`, a file of groups; return their number, at
+    most 30.
 
     targets: one collection with runs. Raises BadValue for several, and without runs.
     """

@@ -222,7 +222,8 @@ class _Wanted:
 def _method_of(method: ComparisonMethod | str | Mapping[str, Any], by_group: bool) -> ComparisonMethod:
     if isinstance(method, ComparisonMethod):
         return method
-    how = ComparisonMethod(**{"test": method} if isinstance(method, str) else method)
+    given = {"test": method} if isinstance(method, str) else method
+    how = ComparisonMethod(**{str(name): value for name, value in given.items()})
     if not isinstance(method, str) and "correct" in method:
         refuse_correction(how.test, how.correct, how.margin)
         return how

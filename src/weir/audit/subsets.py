@@ -132,6 +132,8 @@ def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int6
     corpus, queries = dataset.corpus, dataset.queries
     if not 0 < documents < len(corpus):
         raise BadValue(f"{dataset.name} has {len(corpus):,} documents; a subset of {documents:,} is none")
+    if seed < 0:
+        raise BadValue(f"the seed {seed}; expected a whole number from 0")
     rng = np.random.default_rng(seed)
     qrels = dataset.qrels
     at = corpus.ids.codes(qrels.docs.strings)

@@ -418,8 +418,17 @@ def _terminate(ended: list[int], number: int, _: object) -> None:
     raise _Terminated
 
 
+def _typed(message: str, command: click.Command | None = None) -> str:
+    # Whatever reads files of other tools repeats what their import said.
+    message = as_options(message, command)
+    if re.search(r"`(as_kind|columns)\b", message):
+        with suppress(UnknownName, PluginError):  # import is a plug-in's
+            message = as_options(message, load_command("data import"), "weir data import ... ")
+    return message
+
+
 def _print_warning(said: set[str], message: Warning | str, *_: object, **__: object) -> None:
-    line = f"{'note' if isinstance(message, NameNote) else 'warning'}: {printable(as_options(str(message)))}"
+    line = f"{'note' if isinstance(message, NameNote) else 'warning'}: {printable(_typed(str(message)))}"
     if line not in said or isinstance(message, StoreWarning):
         print(line, file=sys.stderr)
     said.add(line)
@@ -436,7 +445,7 @@ def _error_line_and_code(error: BaseException, arguments: list[str]) -> tuple[st
     ):  # which are bugs here
         message = str(error)
         with suppress(PluginError):  # of a command that cannot be loaded, which then is the error
-            message = as_options(message, load_command(command) if command else None)
+            message = _typed(message, load_command(command) if command else None)
         return message, 2
     doing = f"{command}: " if command else ""
     if lacking := _lacking_resource(error):

@@ -109,11 +109,12 @@ def give_output_to_file() -> None:
         sys.stdout.of_file = True
 
 
-def as_options(message: str, command: click.Command | None = None) -> str:
+def as_options(message: str, command: click.Command | None = None, prefix: str = "") -> str:
     """Return a message with parameter names in backquotes written as options: "`by='stem:-'`" becomes "--by
     stem:-".
 
     command: by default the running one. A parameter that it lacks is left unchanged.
+    prefix: the command's name before each option, if another one runs.
     """
     context = click.get_current_context(silent=True)
     taken = command.params if command is not None else [] if context is None else context.command.params
@@ -129,12 +130,12 @@ def as_options(message: str, command: click.Command | None = None) -> str:
             return parameter[0]
         option, flag = options[name], options[name].opts[0]
         if value is None or option.is_flag:
-            return flag
+            return prefix + flag
         with suppress(ValueError, SyntaxError):  # as with NAME, which stands for a value
             value = ast.literal_eval(value)
         several = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
         words = several if isinstance(several, list) else [several]
-        return " ".join(f"{flag} {shlex.quote(str(word))}" for word in words)
+        return prefix + " ".join(f"{flag} {shlex.quote(str(word))}" for word in words)
 
     return _PARAMETER.sub(typed, message)
 

@@ -270,10 +270,9 @@ def own_documents(
     for at in range(0, len(queries), _OWN_QUERIES):
         begin, end = (edges[at : at + _OWN_QUERIES] for edges in (ptr[:-1], ptr[1:]))
         row, query = stretches(begin, np.minimum(end, begin + OWN_DEPTH))
-        of, query = doc[row], query + at
-        if len(of) and of.min() < 0:
-            row, of, query = (column[of >= 0] for column in (row, of, query))
-        own = equal_at(data, start[of], length[of], queries, query)
+        named = doc[row] >= 0
+        row, query = row[named], query[named] + at
+        own = equal_at(data, start[doc[row]], length[doc[row]], queries, query)
         near[query[own]] = True
         first += int(np.count_nonzero(row[own] == ptr[query[own]]))
     names = queries.take(np.flatnonzero(near))

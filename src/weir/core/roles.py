@@ -12,7 +12,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Grades, Ids, Int64, Strings
-from weir.errors import BadValue, warn_of_ranking
+from weir.errors import BadValue, FormatError, warn_of_ranking
 
 GRADES = range(5)
 """Grades from 0 up on usual scales."""
@@ -41,18 +41,23 @@ def like_grades(names: Strings) -> bool:
     return len(names) > 0 and int(names.lengths().max()) <= 2 and set(names.tolist()) <= _SCALE
 
 
-def grades_as_documents(docs: Strings, grades: Sequence[str]) -> str:
-    """Return a phrase on what stands in both columns if documents and grades are exchanged; "" if they are not,
-    or for few rows.
+def refuse_grades_as_documents(docs: Strings, grades: Sequence[str], name: object = None) -> None:
+    """Raise FormatError, without a `name` BadValue, if documents and grades are exchanged; pass for few rows.
 
     docs, grades: cells of the two columns of judgments.
     """
     if len(docs) < MANY_QUERIES or not like_grades(docs):
-        return ""
+        return
     if sum(map(_is_grade, grades)) * 2 >= len(grades) or len({*grades}) <= len({*docs.tolist()}):
-        return ""
+        return
     beyond = next(one for one in grades if not _is_grade(one))
-    return f"documents that are all grades, such as '{docs[0]}', and grades such as '{beyond}'"
+    found = f"documents that are all grades, such as '{docs[0]}', and grades such as '{beyond}'"
+    expected = "documents before grades; the two columns look exchanged"
+    raise (
+        BadValue(f"found {found}; expected {expected}")
+        if name is None
+        else FormatError(name, found, expected)
+    )
 
 
 def refuse_exchanged_columns(qrels: Qrels, run: Run, where: str = "") -> None:
@@ -134,6 +139,10 @@ def refuse_exchanged_files(judged: Judged, run: Run | Callable[[], Run], where: 
                 "scores do; judgments come first, then runs; if these do stand in that order, multiply the scores by "
                 "1,000, which changes no ranking"
             )
+    elif grades and (judged.ideal.dtype.kind == "f" or judged.ideal.max() >= GRADES.stop):
+        levels = len(np.unique(judged.ideal))
+        if levels > GRADES.stop and _has_grades(run if isinstance(run, Run) else run(), short=False):
+            warn_exchanged(f"{where}all scores are usual grades, and the judgments have {levels:,} grades")
     relevant, every = (np.count_nonzero(of > 0) for of in (judged.grade, judged.ideal))
     oracle = returned == len(judged.rank) > len(judged) and relevant == every
     if (
@@ -142,6 +151,18 @@ def refuse_exchanged_files(judged: Judged, run: Run | Callable[[], Run], where: 
         and _has_judged_grades(run if isinstance(run, Run) else run(), judged)
     ):
         warn_of_ranking(f"{where}every score is its document's grade, as if these were the judgments")
+
+
+def warn_exchanged(why: str) -> None:
+    """Warn (RankingWarning) that, for the reason `why`, judgments and run may be exchanged."""
+    warn_of_ranking(f"{why}; judgments come first, then the run")
+
+
+def judged_run(run: Run, qrels: Qrels, where: str = "") -> Judged:
+    """Return a run joined with judgments; raises BadValue and warns as `refuse_exchanged_files`."""
+    judged = Judged.of(run, qrels)
+    refuse_exchanged_files(judged, run, where)
+    return judged
 
 
 def _on_a_scale(levels: NDArray[np.integer | np.floating]) -> bool:

@@ -462,7 +462,7 @@ def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
 def equal_at(data: Bytes, start: Int64, length: Int64, strings: Strings, which: NDArray[np.integer]) -> Int64:
     """Return the positions i at which data[start[i] : start[i] + length[i]] is not empty and equals string
     which[i] of `strings`, by hash, int64."""
-    at = np.flatnonzero((length == strings.lengths()[which]) & (length > 0))
+    at: Int64 = np.flatnonzero((length == strings.lengths()[which]) & (length > 0))
     first, last = strings.ptr[:-1], strings.ptr[1:] - 1
     # The first and the last byte leave few to be hashed.
     at = at[data[start[at]] == strings.data[first[which[at]]]]

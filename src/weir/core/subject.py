@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus, Queries
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.roles import judged_run
 from weir.core.run import Run
 from weir.core.strings import Int64
 from weir.errors import BadValue
@@ -100,7 +101,7 @@ class Subject:
     @cached_property
     def joins(self) -> dict[str, Judged]:
         """{run name: run joined with the judgments}; raises BadValue without judgments."""
-        return {name: Judged.of(run, self.need_qrels()) for name, run in self.runs.items()}
+        return {name: judged_run(run, self.need_qrels()) for name, run in self.runs.items()}
 
     def need_corpus(self) -> Corpus:
         """Return the documents; raises BadValue if they are missing."""

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.corpus import Queries
-from weir.core.judged import Judged
-from weir.core.roles import refuse_exchanged_columns, refuse_exchanged_files
+from weir.core.roles import judged_run, refuse_exchanged_columns
 from weir.core.run import Run
 from weir.core.short_names import run_titles
 from weir.core.subject import Subject, TextEncoder, TokenLimit, Training
@@ -216,7 +215,7 @@ def _of_files(
     dataset = rules.dataset
     for path, run in zip(runs, rankings.values(), strict=True):
         refuse_exchanged_columns(qrels, run, f"{path}: ")
-        refuse_exchanged_files(Judged.of(run, qrels), run, f"{path}: ")
+        judged_run(run, qrels, f"{path}: ")
     if dataset is None:
         return Subject(name, qrels=qrels, runs=rankings)
     counted, every = rules.counted(qrels), None if dataset.layout.queries is None else dataset.all_queries

@@ -18,7 +18,7 @@ from weir.core.order import Ties
 from weir.core.origin import judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
-from weir.core.roles import refuse_exchanged_files
+from weir.core.roles import judged_run
 from weir.core.rounding import counted
 from weir.core.run import Run
 from weir.core.scores import JudgedScores, Note, Scores, SystemScores
@@ -373,8 +373,7 @@ def diff_runs(
     dangling = rules.dangling_notes(judgments)
 
     def scores_of_run(run: Run) -> Scores:
-        judged = Judged.of(run, judgments)
-        refuse_exchanged_files(judged, run)
+        judged = judged_run(run, judgments)
         scores = scores_of(judged, (parsed,), rules.conventions)
         return noted(scores, judged, judgments, (parsed,)).remarked(dangling)
 

@@ -18,7 +18,7 @@ from weir.core.order import Ties, compared, ranked
 from weir.core.origin import Origin, apart
 from weir.core.qrels import Qrels, plain_grades
 from weir.core.results import ResultKind, member_html, member_text
-from weir.core.roles import refuse_exchanged_files
+from weir.core.roles import judged_run
 from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import Scores, averaged
@@ -667,9 +667,8 @@ def explain_rankings(
     )
     wanted, scores = parse_measure(measure or DEFAULT_MEASURES[0]), dict[str, Scores]()
     for name, run in ranked.items():
-        joined = Judged.of(run, judged)
-        refuse_exchanged_files(joined, run)
-        scores[name] = noted(scores_of(joined, (wanted,), rules.conventions), joined, judged, (wanted,))
+        of_run = judged_run(run, judged)
+        scores[name] = noted(scores_of(of_run, (wanted,), rules.conventions), of_run, judged, (wanted,))
     said = (*rules.notes, *rules.dangling_notes(judged), *system_notes(scores))
     notes = list(dict.fromkeys(note.text for note in said))
     return explained(one, other, wanted, notes)

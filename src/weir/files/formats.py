@@ -18,7 +18,7 @@ import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
 from weir.core.rank_order import HEAD_ROWS
-from weir.core.roles import MANY_QUERIES, grades_as_documents, like_grades
+from weir.core.roles import MANY_QUERIES, like_grades, refuse_grades_as_documents
 from weir.core.rounding import counted
 from weir.core.strings import Bytes, Float64, Int64, Strings, take_strings
 from weir.errors import FormatError, LossWarning, give_warning, warn_of_ranking
@@ -83,7 +83,7 @@ from weir.files.text_files import (
     read_text,
     unpacked_name,
 )
-from weir.settings import IDENTIFIER_BYTES, LINE_BYTES, RECORD_BYTES
+from weir.settings import IDENTIFIER_BYTES, LINE_BYTES, RECORD_BYTES, require_memory
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 SEMICOLON = ";"
@@ -365,6 +365,7 @@ def kind_of_file(path: Path) -> Kind:
 # A file's text is about this much larger than the file itself.
 _TEXT_TIMES = {"parquet": 3, "arrow": 1}
 _PACKED_TEXT_TIMES = 5
+_HELD_ROW_BYTES = 100  # of a row of judgments with short identifiers
 CERTAIN_RANKS = 5
 """Documents of a query whose grades count up by one, from which on they are ranks."""
 _JUDGMENT_COLUMNS = "4 columns (query 0 document grade), or query, document and grade between tabs"
@@ -397,10 +398,10 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         if layout_once is not None:
             return _separated_blocks(path, kind, layout_once(), block, how)
         if form.name in ("parquet", "arrow"):
-            chunks = table_chunks(path, kind, parquet)
+            chunks = _held_rows(path, table_chunks(path, kind, parquet), how)
             return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
         if form.name == "jsonl":
-            chunks = json_row_chunks(path, kind)
+            chunks = _held_rows(path, json_row_chunks(path, kind), how)
             return table_blocks(chunks, how.engine, how.whole, lambda row: f", line {line_of_row(path, row)}")
         if kind == "qrels":
             return text_blocks(path, _scan_judgments, block, how.whole)
@@ -419,6 +420,15 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
     return Source(path, size, line_blocks, None if form.name == "trec" else origins)
 
 
+def _held_rows(path: Path, chunks: Iterable[TableChunk], how: ReadOptions) -> Iterator[TableChunk]:
+    # A small file may hold very many equal rows.
+    count = 0
+    for chunk in chunks:
+        count += len(chunk) * how.whole
+        require_memory(_HELD_ROW_BYTES * count, f"reading {path} whole")
+        yield chunk
+
+
 def _separated_blocks(
     path: Path, kind: Kind, layout: ColumnLayout, block: int, how: ReadOptions
 ) -> Iterator[RankingBlock]:
@@ -432,8 +442,9 @@ def _separated_blocks(
         if rows.bad < 0:
             return replace(rows, ranks=_ranks_of(buffer.buf, stop, rows, layout))
         cells = cells_of(buffer.line_text(rows.bad).removesuffix("\r"), layout.separator)
-        decimal_comma = len(cells) == len(layout.names) and "," in cells[layout.number]
-        if decimal_comma or not any(map(str.strip, cells)):  # which the general parser skips
+        whole = len(cells) == len(layout.names)
+        # The general parser reads decimal commas, skips blank lines, and sees whether columns are exchanged.
+        if (whole and not is_pipe(path)) or not any(map(str.strip, cells)):
             raise QuotedCellError
         raise _not_a_row(path, cells, layout, kind, buffer.line_of(rows.bad))
 
@@ -676,9 +687,8 @@ def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
         start, end = int(table.start[odd.argmax(), -1]), int(table.end[odd.argmax(), -1])
         text = bytes(buffer.text[start:end]).decode("utf-8", "replace")
         docs = take_strings(buf, rows.start, rows.length)
-        refuse_grades_as_documents(
-            path, docs, take_strings(buf, table.start[:, -1], table.end[:, -1] - table.start[:, -1])
-        )
+        grades = take_strings(buf, table.start[:, -1], table.end[:, -1] - table.start[:, -1])
+        refuse_grades_as_documents(docs, grades.tolist(), path)
         raise bad_grade(f"{path}, line {buffer.line_of(start)}", text)
     if width == 3:
         _refuse_ranks_as_grades(path, rows)
@@ -743,12 +753,6 @@ def second_column(values: Iterable[str]) -> str:
     return f"column 2, of {len(several):,} intents or rounds ({shown})" if len(several) > 1 else ""
 
 
-def refuse_grades_as_documents(name: object, docs: Strings, grades: Strings) -> None:
-    """Raise FormatError if the columns of documents and grades seem to be exchanged."""
-    if found := grades_as_documents(docs, grades.tolist()):
-        raise FormatError(name, found, "documents before grades; the two columns look exchanged")
-
-
 def bad_grade(where: str, text: str) -> FormatError:
     """Return the FormatError for a grade that is no number within ±16384."""
     expected = f"a number within ±{LARGEST}"
@@ -803,6 +807,10 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
         score, wrong = parse_decimals(padded, number.ptr[:-1], number.lengths())
         stop = int(wrong[0]) if len(wrong) else stop
         if stop < len(rows):
+            if kind == "qrels":
+                grades = [row[layout.number] for row in rows if len(row) == cells]
+                docs = [row[layout.doc].encode() for row in rows if len(row) == cells]
+                refuse_grades_as_documents(Strings.packed(docs), grades, path)
             raise _not_a_row(path, rows[stop], layout, kind, batch[stop][0])
         first = np.flatnonzero(differs_from_previous(query.data, query.ptr[:-1], query.lengths()))
         rank = None

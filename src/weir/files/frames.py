@@ -20,10 +20,10 @@ from weir.core.judged import Judged
 from weir.core.order import Ties
 from weir.core.qrels import Origins, Qrels, grade_of
 from weir.core.rank_order import counts_of_scores, order_counts
-from weir.core.roles import GRADES, grades_as_documents
+from weir.core.roles import GRADES, refuse_grades_as_documents, warn_exchanged
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
-from weir.errors import BadRanking, BadValue, WeirError, warn_of_ranking
+from weir.errors import BadRanking, BadValue, WeirError
 from weir.files.column_names import Kind, is_named, origin_column, part_columns, rank_column, three_columns
 from weir.files.one_system import REMEDIES, SystemRow, refuse_several_systems
 from weir.files.parsers import Source
@@ -146,9 +146,7 @@ def qrels_from(value: object) -> Qrels:
         grades = np.array([grade_of(g, w) for g, w in zip(grade, where, strict=True)])
         return Qrels.from_columns(queries, docs, query, doc, grades, origins)
     except BadValue:
-        if found := grades_as_documents(docs.strings.take(doc), [str(g).removesuffix(".0") for g in grade]):
-            expected = "documents before grades; the two columns look exchanged"
-            raise BadValue(f"found {found}; expected {expected}") from None
+        refuse_grades_as_documents(docs.strings.take(doc), [str(g).removesuffix(".0") for g in grade])
         raise
 
 
@@ -351,7 +349,7 @@ def refuse_mismatched(qrels: object, run: object) -> None:
     if _is_nested(qrels) and _is_nested(run):
         values = [v for row in run.values() for v in row.values()]
         if listed and values and all(_whole(type(v)) and v in GRADES for v in values):
-            _warn_exchanged("the judgments are lists and the scores of the run look like grades")
+            warn_exchanged("the judgments are lists and the scores of the run look like grades")
         _refuse_other_types("query", qrels, run)
         _refuse_other_types(
             "document", chain.from_iterable(qrels.values()), chain.from_iterable(run.values())
@@ -406,10 +404,6 @@ def _examples(identifiers: Iterable[object]) -> dict[str, object]:
         "int" if _whole(kind) else "str" if issubclass(kind, str) else kind.__name__: one
         for kind, one in by_type.items()
     }
-
-
-def _warn_exchanged(why: str) -> None:
-    warn_of_ranking(f"{why}; judgments come first, then the run")
 
 
 def _whole(kind: type) -> bool:

@@ -10,9 +10,10 @@ import tempfile
 import weakref
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -42,6 +43,9 @@ from weir.settings import IDENTIFIER_BYTES
 _WORTH_LOADING, _WORTH_COMPILING = 16 << 20, 1 << 30
 """Bytes of a file from which loading, or compiling, the compiled reader saves time."""
 _PLAIN = {"_id", "title", "text"}
+_LONGEST_NAME = 20  # words of an identifier or title
+_NEARLY_ALL = 0.9
+_OTHER_KEYS = "others are read by: weir data import FILE -o DIR --columns doc=NAME,text=NAME"
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class Batch:
     """JSON objects, "" for none; None if no document of the batch has any."""
     null_texts: int = 0
     """Number of documents whose text was null, NaN or missing, read as empty."""
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
+    """{field: records without a text in which it holds one}."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -68,7 +74,7 @@ def read_documents(part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> 
 
     Raises FormatError for an invalid line, a too long identifier and an empty file.
     """
-    rows = 0
+    rows, empty, elsewhere = 0, 0, Counter[str]()
     with reading(part) as source:
         read = _from_tsv if part.name.endswith(".tsv") else _from_json
         for batch in read(source, part, roles):
@@ -79,9 +85,30 @@ def read_documents(part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> 
                 long = f"an identifier of {length[at]:,} bytes, '{batch.ids[at][:40]}...'"
                 raise FormatError(part, long, f"at most {IDENTIFIER_BYTES:,}")
             rows += len(batch)
+            empty += int((batch.texts.lengths() == 0).sum())
+            elsewhere.update(batch.elsewhere)
             yield batch
     if not rows:
         raise FormatError(part, "an empty file", "at least one record")
+    if name := text_elsewhere(rows, empty, elsewhere):
+        found = f"no text in {empty:,} of {rows:,} records, and texts in their field '{name}'"
+        expected = f"texts under the key 'text'; {_OTHER_KEYS}"
+        raise FormatError(part, found, expected)
+
+
+def text_elsewhere(rows: int, empty: int, fields: Mapping[str, int]) -> str:
+    """Return the field that holds the texts of a collection whose own texts are nearly all empty; "" otherwise.
+
+    rows, empty: numbers of records, and of records without a text.
+    fields: {field: records without a text in which `holds_text` is true of it}.
+    """
+    name = max(fields, key=lambda name: fields[name], default="")
+    return name if empty >= _NEARLY_ALL * rows and fields.get(name, 0) >= _NEARLY_ALL * empty else ""
+
+
+def holds_text(value: object) -> bool:
+    """Return True for a text of more than 20 words, too many for an identifier or title."""
+    return isinstance(value, str) and len(value.split()) > _LONGEST_NAME
 
 
 def _from_json(source: BinaryIO, part: CollectionPart, roles: tuple[str, ...]) -> Iterator[Batch]:
@@ -186,6 +213,8 @@ def _batch(records: Records, part: CollectionPart, roles: tuple[str, ...] = ("te
     others = [_others(row, roles) for row in rows]
     if not any(others):
         return batch
+    silent = (other for text, other in zip(texts, others, strict=True) if not text and other)
+    elsewhere = Counter(name for other in silent for name, value in other.items() if holds_text(value))
     packed: list[str] = []
     for i, other in enumerate(others):
         try:
@@ -193,7 +222,7 @@ def _batch(records: Records, part: CollectionPart, roles: tuple[str, ...] = ("te
         except RecursionError:
             expected, line = "at most some hundred levels", records.line_number(i)
             raise FormatError(part, "metadata nested too deeply", expected, line) from None
-    return replace(batch, metadata=_encoded(packed))
+    return replace(batch, metadata=_encoded(packed), elsewhere=elsewhere)
 
 
 @lru_cache(256)

@@ -17,6 +17,7 @@ from weir.core.judged import Judged, own_documents
 from weir.core.order import Ties, close_as_floats, compared, float_ranks, ranks
 from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_number
 from weir.core.rank_order import HEAD_ROWS, OrderCounts, counts_of_block, counts_of_scores
+from weir.core.roles import refuse_grades_as_documents
 from weir.core.rounding import counted
 from weir.core.run import Named, Run
 from weir.core.short_names import run_file_name
@@ -32,7 +33,6 @@ from weir.files.formats import (
     file_source,
     format_of,
     head_of,
-    refuse_grades_as_documents,
 )
 from weir.files.import_report import say_import_losses
 from weir.files.journal_labels import is_journal, read_journal
@@ -315,8 +315,8 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
     name, rows, value = source.name, block.rows, block.rows.score
 
     def refuse_grades_elsewhere() -> None:
-        grades = Strings.of(shown_number(one).removesuffix(".0") for one in value)
-        refuse_grades_as_documents(name, take_strings(block.buf, rows.start, rows.length), grades)
+        grades = [shown_number(one).removesuffix(".0") for one in value]
+        refuse_grades_as_documents(take_strings(block.buf, rows.start, rows.length), grades, name)
 
     beyond = np.flatnonzero(np.abs(value) > LARGEST)
     if len(beyond):

@@ -27,7 +27,7 @@ from weir.files.json_files import orjson_loads
 from weir.files.json_record import parse_json
 from weir.files.parsers import parse_slowly
 from weir.files.paths import path_of
-from weir.files.text_files import read_bytes
+from weir.files.text_files import first_bytes, read_bytes
 
 # Per-query scores on disk: one JSON object per line at full precision.
 
@@ -398,9 +398,8 @@ _COLUMNS = ("dataset", "query", "judgments")
 
 
 def is_baseline(path: Path) -> bool:
-    """Return True if a file is a baseline of scores for gates, by its beginning; raises OSError if unreadable."""
-    with path.open("rb") as file:
-        return file.read(len(_FIRST)).startswith(_FIRST.rpartition("\t")[0].encode())
+    """Return True if a file is a baseline of scores for gates, by its beginning; raises FormatError if unreadable."""
+    return first_bytes(path, len(_FIRST)).startswith(_FIRST.rpartition("\t")[0].encode())
 
 
 def write_baseline(scores: SystemScores, path: Path) -> None:

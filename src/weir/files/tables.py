@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.qrels import Origins
+from weir.core.roles import refuse_grades_as_documents
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import BadValue, FormatError, is_shortage, require
 from weir.files.column_names import (
@@ -32,6 +33,7 @@ Arrow: TypeAlias = Any  # pyarrow has no types
 _FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
 _PREFIX_BYTES = 8  # of an Arrow file, before what is in it as a stream
 _BUFFER_BYTES = 1 << 20  # bytes read ahead
+_CODED_BYTES = 1 << 24  # largest Parquet file whose texts are all read as codes, which would slow large ones
 
 
 @dataclass(frozen=True)
@@ -169,9 +171,13 @@ def _schema(path: Path, parquet: bool) -> Arrow:
 
 def _batches(path: Path, columns: list[str], parquet: bool, rows: int = BLOCK_ROWS) -> Iterator[Arrow]:
     if parquet:
-        # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row.
-        nested = require("pyarrow", "run").types.is_nested(_schema(path, parquet).field(columns[0]).type)
-        file = _opened_parquet(path, [] if nested else columns[:1])
+        # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row; in
+        # small files a text that stands in many rows is counted as often before it is copied.
+        plain = _opened_parquet(path, [])
+        leaves = [plain.schema.column(at) for at in range(len(plain.schema))]
+        small = path.stat().st_size <= _CODED_BYTES
+        coded = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        file = _opened_parquet(path, [one for one in coded if small or one == columns[0]])
         facts = file.metadata
         # Of a group, not of its columns: asked for a damaged one of these, pyarrow ends the process.
         sizes = (facts.row_group(group).total_byte_size for group in range(facts.num_row_groups))
@@ -235,10 +241,32 @@ def _unpacked_bytes(message: Arrow) -> int:
     return sum(size for size in sizes if size > 0)
 
 
+def unpacked_bytes(column: Arrow) -> int:
+    """Return the bytes that a column takes with each of its values written out, as those of a dictionary."""
+    arrow = require("pyarrow", "run")
+    types, kind = arrow.types, column.type
+    if types.is_dictionary(kind):
+        values = column.dictionary
+        if not len(values):
+            return 0
+        if types.is_nested(values.type) or types.is_dictionary(values.type):
+            return len(column) * unpacked_bytes(values)  # at most
+        if types.is_primitive(values.type):
+            return len(column) * values.nbytes // len(values)
+        sizes = require("pyarrow.compute", "run").binary_length(values).fill_null(0)
+        return int(_values(sizes, np.int64)[_values(column.indices.fill_null(0), np.int64)].sum())
+    if types.is_struct(kind):
+        return sum(map(unpacked_bytes, column.flatten()))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        inner = column.items if types.is_map(kind) else column.flatten()
+        return int(column.nbytes) + unpacked_bytes(inner)
+    return int(column.nbytes)
+
+
 def _counted(path: Path, batches: Iterable[Arrow]) -> Iterator[Arrow]:
     length = 0
     for batch in batches:
-        length += batch.nbytes
+        length += sum(map(unpacked_bytes, batch.columns))
         check_unpacked(path, length)
         yield batch
 
@@ -289,6 +317,8 @@ def _chunks(batches: Iterator[Arrow], columns: list[str], kind: Kind, path: obje
         query_at, doc_at, number_at = (_Column(path, name, row) for name in columns[:3])
         query, doc, number, *ranks = (batch.column(batch.schema.get_field_index(name)) for name in columns)
         if batch.num_rows:
+            if kind == "qrels" and path != "frame":
+                _refuse_exchanged(doc, number, path)
             score = _numbers(number, number_at, kind)
             query = _plain(query, query_at)
             first = _changes(query)
@@ -296,6 +326,13 @@ def _chunks(batches: Iterator[Arrow], columns: list[str], kind: Kind, path: obje
             rank = _ranks(ranks[0]) if ranks else None
             yield TableChunk(queries, first, _texts(_plain(doc, doc_at), doc_at), score, rank)
         row += batch.num_rows
+
+
+def _refuse_exchanged(doc: Arrow, number: Arrow, path: object) -> None:
+    text = require("pyarrow", "run").types
+    if text.is_string(number.type) or text.is_large_string(number.type) or text.is_dictionary(number.type):
+        docs = Strings.of([str(one) for one in doc.to_pylist()])
+        refuse_grades_as_documents(docs, [str(one) for one in number.to_pylist()], path)
 
 
 def _read_columns(names: list[str], kind: Kind, path: object = None) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from weir.core.frames import json_value
 from weir.core.origin import Origin, judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.results import ResultKind
+from weir.core.roles import judged_run
 from weir.core.rounding import between, count, score
 from weir.core.run import Run
 from weir.core.scores import GroupedScores, Scores, averaged
@@ -102,6 +103,8 @@ def p_mrr(
     # it falls and c / o - 1 if it rises, averaged over documents. Weller et al. 2024 (FollowIR); ranks as Weir
     # breaks ties.
     names, later, values = [], changed or run, []
+    for one in {id(run): run, id(later): later}.values():
+        judged_run(one, qrels)
     grades = qrels.to_dict()
     for before in sorted(grades):
         stem = before.removesuffix(signs[0])

@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from weir.argument_types import named_arguments
-from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.results import ResultKind
+from weir.core.roles import judged_run
 from weir.core.rounding import count, exact, percent, score
 from weir.core.run import Run
 from weir.core.scores import Scores, averaged
@@ -293,7 +293,7 @@ def threshold(
     if measure.geometric or direction(str(measure)) <= 0:
         problem = "a query that is left unanswered scores 0, which is not the worst of it"
         raise BadValue(f"{measure}: {problem}; take a measure of which more is better, such as R@10")
-    scores = scores_of(Judged.of(run, qrels), (measure,))
+    scores = scores_of(judged_run(run, qrels), (measure,))
     relevant = set(qrels.queries.take(np.unique(qrels.query_of_row()[qrels.grade > 0])).tolist())
     answerable = sorted(relevant)
     without = sorted(set(qrels.queries.tolist()).union(unanswerable) - relevant)

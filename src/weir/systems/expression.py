@@ -189,9 +189,8 @@ def _argument(node: ast.expr, text: str, parameter: inspect.Parameter | None) ->
             )
         infinite = isinstance(part, float) and not math.isfinite(part)
         if infinite or (isinstance(part, int) and abs(part) >= _LARGEST):
-            raise BadValue(
-                f"'{_cut(ast.unparse(node))}' is out of every range; expected a number below 2**63"
-            )
+            written = ast.get_source_segment(text.strip(), node) or ast.unparse(node)
+            raise BadValue(f"'{_cut(written)}' is out of every range; expected a number below 2**63")
     return value
 
 

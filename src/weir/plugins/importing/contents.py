@@ -33,7 +33,8 @@ from weir.files.json_files import read_blocks
 from weir.files.json_record import require_held, require_values
 from weir.files.one_system import REMEDIES, mixed_row
 from weir.files.pickles import is_pickle, read_pickle
-from weir.files.tables import table_batches, table_columns, table_errors
+from weir.files.records import holds_text
+from weir.files.tables import table_batches, table_columns, table_errors, unpacked_bytes
 from weir.files.text_files import DAMAGE, damaged, decoded, open_bytes, read_bytes, read_text, unpacked_name
 from weir.plugins.importing.cells import (
     Cells,
@@ -138,7 +139,6 @@ def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str
 # Roles by names and by evidence: where a name fits two roles, or two columns one role, the values decide, or the user.
 
 
-_LONGEST_NAME = 20  # words of an identifier: titles and names stay below
 _SCALE_GRADES = 12  # different grades of a scale
 _KIND_SHARE = 0.8  # of the values of a column that are of its kind: single odd ones are refused by their line
 ValueKind: TypeAlias = Literal["", "list", "grade", "text", "name"]
@@ -170,7 +170,7 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
 
 def is_text(value: object) -> bool:
     """Return True for a scalar of more than 20 words, too many for an identifier or title; else False."""
-    return len(plain_text(value).split()) > _LONGEST_NAME
+    return holds_text(plain_text(value))
 
 
 def names_texts(column: str, values: Iterable[object]) -> bool:
@@ -883,13 +883,14 @@ _WORD_BYTES = 4  # what a value within a list takes in Arrow, at least
 def _arrow_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
     types, is_parquet = require("pyarrow", "run").types, read_bytes(path, 4) == b"PAR1"
     with table_errors(path):
-        columns, count, values = tuple(table_columns(path, is_parquet)), 0, 0
+        columns, count, values, size = tuple(table_columns(path, is_parquet)), 0, 0, 0
         if (name := first_repeated(columns)) is not None:
             raise FormatError(path, f"two columns named '{name[:60]}'", "each name once")
         for batch in table_batches(path, is_parquet, _BATCH_ROWS):
             nested = sum(c.nbytes for c in batch.columns if types.is_nested(c.type))
             values = values * held + batch.num_rows * len(columns) + nested // _WORD_BYTES
-            require_held(path, values, batch.nbytes)
+            size = size * held + sum(map(unpacked_bytes, batch.columns))
+            require_held(path, values, size)
             rows = batch.to_pylist()
             for name in (one.name for one in batch.schema if _NOT_JSON.search(str(one.type))):
                 for row in rows:

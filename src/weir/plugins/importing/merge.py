@@ -29,6 +29,7 @@ from weir.errors import BadValue, StoreError
 from weir.files.atomic import UNPORTABLE
 from weir.files.column_names import fold
 from weir.files.label_files import BINARY_WORDS
+from weir.files.records import holds_text, text_elsewhere
 from weir.plugins.importing.cells import grade_value, grade_word, has_value, number, plain_text
 from weir.plugins.importing.click_models import ClickShare
 from weir.plugins.importing.items import (
@@ -386,6 +387,8 @@ class FileCounts:
     """Rows whose texts lost blanks around them."""
     places: set[str] = field(default_factory=set)
     """Places of rows lost to the collection."""
+    elsewhere: Counter[str] = field(default_factory=Counter)
+    """Field -> documents without a text in which it holds one."""
     cells_left: Counter[str] = field(default_factory=Counter)
     """Field -> records with a value that is not imported."""
 
@@ -427,6 +430,12 @@ class ImportedFile:
             raise BadValue(
                 f"{self.name}: none of its {empty:,} documents has a text; say which field holds it, as in "
                 f"`as_kind='corpus'` and `columns='doc=NAME,text=NAME'` (used: {used})"
+            )
+        silent, every = self.counts.counts["documents without a text"], self.counts.counts["documents"]
+        if field := text_elsewhere(every, silent, self.counts.elsewhere):
+            raise BadValue(
+                f"{self.name}: {silent:,} of {every:,} documents have no text, and '{field}' holds texts; say "
+                f"`columns='text={field}'`, or `columns='text=title'` if the titles are all"
             )
 
     def refuse_loss(self) -> None:
@@ -504,7 +513,9 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
         if outcome == "same":
             counts.cells_left.update(spill._unlike(name, item))
         counts.counts["documents" if outcome == "new" else "repeated documents"] += 1
-        counts.counts["documents without a text"] += outcome == "new" and not item.key.text.strip()
+        if outcome == "new" and not item.key.text.strip():
+            counts.counts["documents without a text"] += 1
+            counts.elsewhere.update(one for one, value in item.metadata.items() if holds_text(value))
         counts.counts["documents without text and title"] += (
             outcome == "new" and not (item.key.text + item.title).strip()
         )

@@ -19,6 +19,7 @@ from weir.core.dangling import dangling, dangling_notes
 from weir.core.judged import Judged
 from weir.core.qrels import MODEL, Qrels, merge_qrels
 from weir.core.query_metadata import QueryWeights
+from weir.core.roles import judged_run
 from weir.core.rounding import counted, part_of
 from weir.core.scores import Note
 from weir.core.strings import Ids
@@ -245,7 +246,7 @@ def _systems(
 
 
 def _joined(systems: Mapping[str, Run], qrels: Qrels) -> dict[str, Judged]:
-    return {name: Judged.of(run, qrels) for name, run in systems.items()}
+    return {name: judged_run(run, qrels) for name, run in systems.items()}
 
 
 def _alike(systems: Iterable[str], labels: Qrels) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.results import ResultKind
+from weir.core.roles import judged_run
 from weir.core.rounding import between, change, count, percent, probability, score
 from weir.core.run import Run
 from weir.core.scores import Note
@@ -324,7 +325,7 @@ def corrected_scores(
     scores = []
     for name, values in labelled.values.items():
         answered = 1 - int(unanswered[name].missing.sum()) / len(model)
-        joined = Judged.of(runs[name], people)
+        joined = judged_run(runs[name], people)
         returned = int(np.minimum(joined.retrieved, measure.cutoff or 1).sum())
         judged = int((joined.rank <= (measure.cutoff or 1)).sum()) / returned if returned else 0.0
         scores.append(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from weir.argument_types import named_arguments
 from weir.core.qrels import Qrels
+from weir.core.roles import judged_run
 from weir.core.run import Run
 from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64, Ids, Int64
@@ -513,6 +514,7 @@ def _judged(
     judgments = qrels.only(qrels.queries.codes(first.queries.take(common).strings))
     depth = rules.depth or 1
     holes = parse_measure(f"Judged@{rules.k}")
+    judged_run(first, judgments)
     scores = [score_run(judgments, run, [measure, holes]) for run in (first, second)]
     early, late, gap = reach(first, second, judgments, rules, depth)
     blocks = rank_bands(first, second, judgments, rules, depth)

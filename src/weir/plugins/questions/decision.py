@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from weir.core.judged import Judged
 from weir.core.qrels import Qrels, merge_qrels
+from weir.core.roles import judged_run
 from weir.core.rounding import change, counted, figure, score
 from weir.core.strings import Float64
 from weir.core.subject import Subject
@@ -157,6 +157,6 @@ def decision_of(
 def _values(subject: Subject, qrels: Qrels, measure: Measure) -> Mapping[str, Mapping[str, float]]:
     found: dict[str, Mapping[str, float]] = {}
     for name, run in subject.runs.items():
-        scores = scores_of(Judged.of(run, qrels), (measure,))
+        scores = scores_of(judged_run(run, qrels), (measure,))
         found[name] = scores[str(measure)].to_dict()
     return found

@@ -320,6 +320,8 @@ def fitness(
         raise BadValue(
             "`same` is of rankings that are there, `systems` and `repeats` of systems that are run; give one"
         )
+    if repeats is not None and repeats < 1:
+        raise BadValue(f"`repeats={repeats}`: expected a number of runs from 1")
     if labels and not (same or repeats):
         raise BadValue("`labels` add to what varies between runs of a system; give `repeats`, or `same`")
     with warnings.catch_warnings(record=True) as caught:

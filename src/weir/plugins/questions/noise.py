@@ -9,9 +9,9 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.results import ResultKind
+from weir.core.roles import judged_run
 from weir.core.rounding import counted, part_of, percent, score
 from weir.core.run import Run
 from weir.core.strings import Float64
@@ -145,7 +145,7 @@ def _changed_queries(runs: Sequence[Run], queries: Sequence[str]) -> int:
 
 
 def _values(run: Run, labels: Qrels, measure: Measure, queries: Sequence[str]) -> Float64:
-    scores = scores_of(Judged.of(run, labels), (measure,))
+    scores = scores_of(judged_run(run, labels), (measure,))
     return np.asarray(scores.values[0][scores.queries.codes(queries)])
 
 

@@ -951,8 +951,8 @@ def cost(study: Study) -> Section | None:
         if len(hardware) == 1:
             lead += " The line is the best that can be had for the time; where it is dashed, the gain is not separable."
         lead += f" Hollow marks are not separable from {study.short_name(study.baseline)}. Bars are 95% intervals."
-    notes = (f"measured on different machines: {and_(hardware)}",) if len(hardware) > 1 else ()
-    notes += _lacking(study, dataset)
+    machines = (f"measured on different machines: {and_(hardware)}",) if len(hardware) > 1 else ()
+    notes = (*machines, *_lacking(study, dataset))
     shown = [
         replace(one, quality=replace(one.quality, system=study.short_name(one.quality.system), title=""))
         for one in costs

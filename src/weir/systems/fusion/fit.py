@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from weir.core import frames, results
-from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.roles import judged_run
 from weir.core.rounding import count, score
 from weir.core.run import Named, Run
 from weir.core.scores import Note, Scores, averaged
@@ -285,7 +285,7 @@ def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
 
 
 def _measured(measure: Measure, run: Run, qrels: Qrels) -> Float64:
-    values: Float64 = scores_of(Judged.of(run, qrels), (measure,)).values[0]
+    values: Float64 = scores_of(judged_run(run, qrels), (measure,)).values[0]
     return values
 
 
