@@ -222,7 +222,7 @@ class _Wanted:
 def _method_of(method: ComparisonMethod | str | Mapping[str, Any], by_group: bool) -> ComparisonMethod:
     if isinstance(method, ComparisonMethod):
         return method
-    given = {"test": method} if isinstance(method, str) else method
+    given: Mapping[str, Any] = {"test": method} if isinstance(method, str) else method
     how = ComparisonMethod(**{str(name): value for name, value in given.items()})
     if not isinstance(method, str) and "correct" in method:
         refuse_correction(how.test, how.correct, how.margin)

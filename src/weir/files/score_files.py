@@ -218,9 +218,16 @@ def read_scores(path: Path) -> Scores:
     return Scores(tuple(rows), queries, values, answered, geometric=tuple(geometric))
 
 
+_ORJSON_BYTES = 1 << 18
+"""Size of a file from which orjson is worth its import."""
+
+
 def _parsed(lines: Sequence[bytes]) -> list[Any]:
     data = b"[" + b",".join(lines) + b"]"  # all at once, which takes a third of the time
-    for loads in (orjson_loads(), lambda text: json.loads(text.decode("utf-8"))):
+    for loads in (
+        orjson_loads() if len(data) >= _ORJSON_BYTES else None,
+        lambda text: json.loads(text.decode("utf-8")),
+    ):
         with suppress(ValueError, RecursionError):
             values: list[Any] = [] if loads is None else loads(data)
             if len(values) == len(lines):

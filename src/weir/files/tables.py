@@ -252,7 +252,7 @@ def unpacked_bytes(column: Arrow) -> int:
         if types.is_nested(values.type) or types.is_dictionary(values.type):
             return len(column) * unpacked_bytes(values)  # at most
         if types.is_primitive(values.type):
-            return len(column) * values.nbytes // len(values)
+            return len(column) * int(values.nbytes) // len(values)
         sizes = require("pyarrow.compute", "run").binary_length(values).fill_null(0)
         return int(_values(sizes, np.int64)[_values(column.indices.fill_null(0), np.int64)].sum())
     if types.is_struct(kind):
