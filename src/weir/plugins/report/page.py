@@ -332,6 +332,7 @@ def opening(
     if audits:
         found = [finding.severity for one in audits for finding in one.findings]
         tallies += _tallied("audit", "findings of the audit", found)
+        tallies += '<p class="weir-soft">Faster, without the audit: weir report --no-audit</p>'
     keys = "".join(
         f"<li>{mark_svg(number)}{isolated_html(label)}</li>" for number, label in legend(study.numbers)
     )
