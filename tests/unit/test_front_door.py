@@ -63,7 +63,7 @@ def test_a_run_killed_before_its_first_result_is_told_by_all_that_read_results(t
         [sys.executable, "-c", KILLED], cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths}, check=False
     )
     assert ended.returncode == -signal.SIGKILL
-    for command in ("results", "compare", "report"):
+    for command in ("results", "compare", "report", "verify"):
         assert main([command, str(tmp_path / "results")]) == 2
         told = capsys.readouterr().err
         assert "no finished result of weir run" in told
@@ -161,3 +161,28 @@ def test_documents_that_are_no_candidates_are_told_wherever_a_ranking_is_scored(
     for shown in (weir.evaluate(task, run, "nDCG@10"), made, weir.results(tmp_path / "out")):
         [said] = [note.text for note in shown.notes() if "removed: 2 documents of 2 rankings" in note.text]
         assert "as MTEB does, has another number" in said
+
+
+def test_what_shows_one_collection_names_the_systems_without_results_there(tmp_path):
+    """The report's sections and the local page alike; where every system was asked nothing is said."""
+    pytest.importorskip("starlette", reason="needs the `app` extra")
+    from tests.unit.test_app_pages import client, looked, read
+
+    out = tmp_path / "results"
+    weir.benchmark(["brook-news", "brook-facts"], ["bm25", "rrf(bm25, rm3)"], ["nDCG@10"], out=out)
+    made = weir.report(out, audit=False)
+    assert {"funnel", "open"} <= {section.name for section in made.sections}
+    assert "Without results" not in made.to_html()
+    largest = made.study.largest
+    [other] = {"brook-news", "brook-facts"} - {largest}
+    weir.benchmark(other, ["rm3"], ["nDCG@10"], out=out)
+    sections = {section.name: section for section in weir.report(out, audit=False).sections}
+    said = f"Without results on {largest}: rm3."
+    for name in ("cost", "open"):
+        assert said in sections[name].notes
+    page = client(out)
+    assert said in looked(page, "c", largest)["sentences"]
+    for names in (["questions"], ["questions", "fitness"]):
+        assert read(page, "c", largest, *names)["without"] == [said]
+        assert said in page.get(f"/c/{largest}/{'/'.join(names)}").text
+        assert read(page, "c", other, *names)["without"] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
@@ -691,11 +691,33 @@ def _missing(
     missing = [(split, system) for split, system in asked if (split, system) not in there]
     if not missing:
         return []
-    named = [f"{titles[system]} on {split}" for split, system in missing]
-    shown = ", ".join(named if len(named) <= _NAMED + 1 else named[:_NAMED])
-    more = "" if len(named) <= _NAMED + 1 else f" and {len(named) - _NAMED:,} more"
     lack = part_of(len(missing), len(asked), "results asked for", "is missing", "are missing")
-    return [f"{lack}: {shown}{more}; the same weir run makes what is missing"]
+    named = _first_named([f"{titles[system]} on {split}" for split, system in missing])
+    return [f"{lack}: {named}; the same weir run makes what is missing"]
+
+
+def _first_named(names: Sequence[str]) -> str:
+    shown = ", ".join(names if len(names) <= _NAMED + 1 else names[:_NAMED])
+    return shown + ("" if len(names) <= _NAMED + 1 else f" and {len(names) - _NAMED:,} more")
+
+
+def nothing_finished(root: Path, missing: Sequence[str]) -> FormatError:
+    """Return the error that a run began in a folder and finished nothing; `missing` is from `missing_results`."""
+    return FormatError(root, "no finished result of weir run", f"one or more: {missing[0]}")
+
+
+def without_results(
+    cells: Iterable[ResultCell], dataset: str, called: Callable[[str], str]
+) -> tuple[str, ...]:
+    """Return a sentence on the systems of results that have none on a dataset; () if each has.
+
+    called: returns a system's short name for its label.
+    """
+    on = dict[str, bool]()
+    for cell in cells:
+        on[cell.label] = on.get(cell.label, False) or cell.dataset == dataset
+    lacking = [called(label) for label, there in on.items() if not there]
+    return (f"Without results on {dataset}: {_first_named(lacking)}.",) * bool(lacking)
 
 
 def _meant(text: str, titles: Mapping[str, str]) -> set[str]:
@@ -768,7 +790,7 @@ def _finished(
             map(Path.is_file, there.iterdir())
         )
         if missing := _missing(order, groups, (), ()):
-            raise FormatError(root, "no finished result of weir run", f"one or more: {missing[0]}")
+            raise nothing_finished(root, missing)
         raise FormatError(root, "no result of weir run", f"a folder that it wrote{files}")
     first: dict[tuple[str, str], str] = {}
     when = {id(cell): min(str(record.made.get("when")) for _, record in cell.scored) for cell in cells}

@@ -23,7 +23,14 @@ from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here, without_documents
 from weir.datasets.names import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
-from weir.experiment.results import ORDER, GridOrder, no_folder, order_damage
+from weir.experiment.results import (
+    ORDER,
+    GridOrder,
+    missing_results,
+    no_folder,
+    nothing_finished,
+    order_damage,
+)
 from weir.experiment.stage_store import INDEXES
 from weir.experiment.stages import (
     RECORD,
@@ -135,6 +142,8 @@ def verified(
         if folder.is_dir() and not folder.name.startswith(".") and folder.name != INDEXES
     )
     if not folders:
+        if root.is_dir() and (missing := missing_results(root)):
+            raise nothing_finished(root, missing)
         here = "no stage of weir run" if root.is_dir() else no_folder(root)
         raise FormatError(root, here, "a results folder of this version")
 

@@ -33,6 +33,7 @@ from weir.experiment.results import (
     recorded_place,
     scored_measures,
     system_titles,
+    without_results,
 )
 from weir.experiment.stage_store import INDEXES, index_stage
 from weir.experiment.stages import SCORES, record_of
@@ -106,6 +107,10 @@ class Results:
         if collection not in self.collections:
             raise UnknownName("collection of these results", collection, self.collections)
         return self.collections[collection]
+
+    def without(self, collection: str) -> tuple[str, ...]:
+        """Return a sentence on the systems without results on a dataset; () if none lacks one."""
+        return without_results(self.cells, collection, self.numbers.label)
 
     def scores(self, cell: ResultCell) -> Scores:
         """Return a result's scores by query."""

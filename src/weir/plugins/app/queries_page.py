@@ -374,7 +374,7 @@ class Listed:
             compared.means,
             None if of_all is None else of_all.against(second, first),
             comparison is None,
-            compared.sentences,
+            (*compared.sentences, *results.without(self.collection)),
             self.sort,
             self.show,
             self.find,

@@ -96,6 +96,8 @@ class Answered:
     """A command that answers more."""
     parameters: tuple[tuple[str, str | list[str]], ...]
     """(parameter, value) of the URL; "" for a default."""
+    without: tuple[str, ...]
+    """Sentences on systems without results on the collection."""
 
     @property
     def again(self) -> dict[str, object]:
@@ -162,6 +164,7 @@ def questions(visit: Visit) -> Answered:
         dict(zip(named_queries, texts, strict=True)),
         "" if question is None else question.command(held),
         tuple((given | ({amount: text} if amount else {})).items()),
+        results.without(collection),
     )
 
 

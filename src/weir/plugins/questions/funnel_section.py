@@ -53,7 +53,7 @@ def funnel_section(study: Study) -> Section | None:
         "1:, 2: ... are the systems that are fused, and only here is what none of the others finds."
     )
     shown = tuple(map(_with_short_stages, found))
-    notes = (*(f"{one.system}: {verdict(one)}." for one in shown), *failed)
+    notes = (*(f"{one.system}: {verdict(one)}." for one in shown), *failed, *study.without_results(dataset))
     records = (ResultSet(FUNNELS, tuple(found)),)
     return Section(
         "funnel",

@@ -358,6 +358,7 @@ def open_section(study: Study) -> Section | None:
         "weir open shows more of it.",
         (),
         (table_of(rows, right=0),),
+        study.without_results(study.largest),
     )
 
 

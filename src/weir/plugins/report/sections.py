@@ -274,13 +274,6 @@ def _holes(study: Study) -> list[str]:
     ]
 
 
-def _lacking(study: Study, dataset: str) -> tuple[str, ...]:
-    """Return a sentence on the systems without results on a collection; () if none lacks it."""
-    there = {row.system for row in study.cell_rows if row.dataset == dataset}
-    names = [study.short_name(system) for system in study.systems if system not in there]
-    return (f"Without results on {dataset}: {and_(names, 3)}.",) * bool(names)
-
-
 def _these(study: Study, datasets: Sequence[str]) -> str:
     few = len(datasets) <= MOST_PARTLY
     return and_(datasets) if few else f"{len(datasets)} of the {len(study.datasets)} {study.noun}"
@@ -952,7 +945,7 @@ def cost(study: Study) -> Section | None:
             lead += " The line is the best that can be had for the time; where it is dashed, the gain is not separable."
         lead += f" Hollow marks are not separable from {study.short_name(study.baseline)}. Bars are 95% intervals."
     machines = (f"measured on different machines: {and_(hardware)}",) if len(hardware) > 1 else ()
-    notes = (*machines, *_lacking(study, dataset))
+    notes = (*machines, *study.without_results(dataset))
     shown = [
         replace(one, quality=replace(one.quality, system=study.short_name(one.quality.system), title=""))
         for one in costs
@@ -1280,7 +1273,7 @@ def lengths(study: Study) -> Section | None:
         names = _with_documents(study)
         lead += f"{', on the collection with most queries' * (len(names) > 1)}."
     table = collection_table(map(CollectionFacts.of_card, cards_here))
-    notes = _lacking(study, max(_with_documents(study), key=study.query_count)) if retrieved else ()
+    notes = study.without_results(max(_with_documents(study), key=study.query_count)) if retrieved else ()
     return Section("lengths", "Lengths", lead, (*charts, *retrieved), (table,), notes)
 
 
@@ -1364,7 +1357,7 @@ def slices(study: Study) -> Section | None:
         "corrects for their number."
     )
     charts = (by_system(chart, study.numbers),)
-    notes = _lacking(study, dataset)
+    notes = study.without_results(dataset)
     return Section("slices", "Groups of queries", lead, charts, (table_of(lines, right=None),), notes)
 
 

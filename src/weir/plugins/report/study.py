@@ -36,6 +36,7 @@ from weir.experiment.results import (
     rows_with_groups,
     scored_measures,
     system_titles,
+    without_results,
 )
 from weir.measures import measures_of
 from weir.measures.measure import direction
@@ -311,6 +312,10 @@ class Study:
             m for m in self.measures if all((m, name) in self.constructed for name in self.datasets)
         ]
         return tuple(m for m in self.measures if m not in everywhere) or self.measures
+
+    def without_results(self, dataset: str) -> tuple[str, ...]:
+        """Return a sentence on the systems without results on a dataset; () if none lacks one."""
+        return without_results(self.cells, dataset, self.short_name)
 
     def query_count(self, dataset: str) -> int:
         """Return the largest number of judged queries of a result on a dataset."""
