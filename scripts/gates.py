@@ -6,6 +6,8 @@ Run by `make check`; prints every breach with its place and exits with 1 if ther
 from __future__ import annotations
 
 import ast
+import functools
+import gc
 import re
 import sys
 from collections.abc import Container, Iterable, Iterator
@@ -92,9 +94,15 @@ FIRST_ROW = {
 }
 
 
+@functools.cache
+def nodes(tree: ast.AST) -> list[ast.AST]:
+    """Every node of a tree, which is walked once for all gates."""
+    return list(ast.walk(tree))
+
+
 def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """(line, package of weir) of every import, those inside functions too."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "weir":
             parts = node.module.split(".")
             names = [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
@@ -124,7 +132,7 @@ def plugin_breaches(path: Path, tree: ast.AST) -> Iterator[str]:
     """Imports of the outer ring from the house, and of one plug-in from another."""
     parts = path.relative_to(SOURCE).parts
     own = parts[1] if parts[0] == "plugins" else ""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         if isinstance(node, ast.ImportFrom) and node.module == "weir.plugins":
             names = [f"weir.plugins.{alias.name}" for alias in node.names]
@@ -170,21 +178,21 @@ def cycles(modules: dict[str, ast.AST]) -> Iterator[str]:
 
 def _leaf_imports(tree: ast.AST, modules: dict[str, ast.AST]) -> set[str]:
     found = set()
-    for node in _outside_type_checking(tree):
+    unseen = {
+        inner  # what only a type checker reads
+        for node in nodes(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in nodes(tree):
+        if node in unseen:
+            continue
         if isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
     return {name for name in found if name in modules and not name.endswith("__init__")}
-
-
-def _outside_type_checking(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node of a module, but for what only a type checker reads."""
-    for node in ast.iter_child_nodes(tree):
-        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
-            yield node
-            yield from _outside_type_checking(node)
 
 
 def _is_command(name: str) -> bool:
@@ -208,7 +216,7 @@ def protocol_methods(trees: Iterable[ast.AST]) -> set[str]:
     return {
         method.name
         for tree in trees
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.ClassDef) and any("Protocol" in ast.unparse(base) for base in node.bases)
         for method in node.body
         if isinstance(method, ast.FunctionDef) and ast.get_docstring(method)
@@ -241,7 +249,7 @@ def writer_breaches(path: Path, tree: ast.AST) -> Iterator[str]:
     name = path.relative_to(SOURCE).as_posix()
     if name == "files/atomic.py" or name in WRITERS:
         return
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if not isinstance(node, ast.Call):
             continue
         method = isinstance(node.func, ast.Attribute)
@@ -258,13 +266,14 @@ def breaches() -> list[str]:
     """Every breach of every gate."""
     found: list[str] = []
     modules: dict[str, ast.AST] = {}
+    gc.disable()  # nothing of a million nodes is garbage, and looking for it took four fifths of the time
     for path in sorted(
         [*SOURCE.rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
     ):
         text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
         found.extend(exception_breaches(path, text))
         if SOURCE in path.parents:
+            tree = ast.parse(text)
             found.extend(layer_breaches(path, tree))
             found.extend(plugin_breaches(path, tree))
             found.extend(writer_breaches(path, tree))
@@ -277,6 +286,7 @@ def breaches() -> list[str]:
     for name, tree in modules.items():
         found.extend(method_breaches(name, tree, known))
         found.extend([*docstring_breaches(name, tree), *constant_breaches(name, tree)])
+    gc.enable()
     return found
 
 
