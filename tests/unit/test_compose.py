@@ -197,6 +197,7 @@ def test_a_function_of_pairs_re_ranks_whatever_stands_before_it():
         (lambda: weir.BM25() >> 3, "a re-ranker follows >>"),
         (lambda: weir.system(weir.Cross()), "re-ranks what a system finds"),
         (lambda: weir.reranker(by_length, depth=0), "depth is 0"),
+        (lambda: weir.reranker(lambda pairs: [], name="own"), "does not take two arguments; .*query texts, document"),
         (lambda: weir.Dense(object()), r"expected a name of `weir list models`.*encode\(texts\)"),
         (lambda: weir.Dense(Lengths), "Lengths is a class"),
         (lambda: weir.Dense(Lengths(), pooling="cls"), "pooling does not apply to an object such as Lengths"),

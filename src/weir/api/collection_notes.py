@@ -182,7 +182,8 @@ def restriction_notes(dataset: Dataset) -> list[Note]:
     card = metadata_card(dataset.queries, corpus)
     lines = []
     if card.candidates.queries:
-        lines.append(f"only candidates are ranked: {lists_shown(card.candidates, card.queries)}")
+        shown = lists_shown(card.candidates, card.queries)
+        lines.append(f"only candidates are ranked: {shown}; pool >> ... re-ranks those that a search misses, too")
     if card.excluded.queries:
         lines.append(f"excluded documents leave each ranking: {lists_shown(card.excluded, card.queries)}")
     if card.unanswerable:

@@ -423,6 +423,11 @@ def as_reranker(
     if isinstance(given, Reranker):
         return _unchanged(given, name, version)
     if isinstance(given, PairPredictor) or (callable(given) and not isinstance(given, Retriever)):
+        if not isinstance(given, PairPredictor) and not _takes_texts(given):
+            raise BadValue(
+                f"{_in_message(given)} does not take two arguments; a function that re-ranks takes (query texts, "
+                f"document texts), an object with predict(pairs) takes pairs"
+            )
         return FunctionReranker(given, _identity(given, name, version, FunctionReranker.adapter), depth)
     if isinstance(given, Retriever) or is_encoder(given) or isinstance(given, EncoderLike):
         own = given if isinstance(given, Retriever) else as_system(given)
@@ -431,8 +436,19 @@ def as_reranker(
             f"weir.systems.score(...), in a text >> score({own})"
         )
     raise BadValue(
-        f"a re-ranker follows >>, such as weir.Cross(...) or a function of pairs; {_in_message(given)} is not one"
+        f"a re-ranker follows >>, such as weir.Cross(...) or a function of query texts and document texts; "
+        f"{_in_message(given)} is not one"
     )
+
+
+def _takes_texts(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind((), ())
+    except TypeError:
+        return False
+    except ValueError:  # a builtin may not tell
+        return True
+    return True
 
 
 def _unchanged(system: T, name: str | None, version: str | None) -> T:
