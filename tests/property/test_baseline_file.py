@@ -78,7 +78,7 @@ def test_groups_part_the_queries(groups, asked):
 
 
 def test_a_folder_is_no_baseline(tmp_path):
-    with pytest.raises(OSError, match="directory"):
+    with pytest.raises(FormatError, match="found a folder"):
         is_baseline(tmp_path)
 
 

@@ -183,7 +183,9 @@ def restriction_notes(dataset: Dataset) -> list[Note]:
     lines = []
     if card.candidates.queries:
         shown = lists_shown(card.candidates, card.queries)
-        lines.append(f"only candidates are ranked: {shown}; pool >> ... re-ranks those that a search misses, too")
+        lines.append(
+            f"only candidates are ranked: {shown}; pool >> ... re-ranks those that a search misses, too"
+        )
     if card.excluded.queries:
         lines.append(f"excluded documents leave each ranking: {lists_shown(card.excluded, card.queries)}")
     if card.unanswerable:

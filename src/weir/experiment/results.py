@@ -433,7 +433,7 @@ def chosen_cells(
     """Return the results of these datasets and systems, with unique dataset names (`dataset_names`).
 
     datasets: by default all; a group means its members, NAME:SPLIT one split.
-    systems: by default all; see `of_systems`.
+    systems: names, labels or beginnings of names, by default all.
 
     Raises UnknownName for an absent dataset or system, BadValue for a text that fits several systems.
     """

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from weir.argument_types import named_arguments
 from weir.core.corpus import Corpus, Queries
+from weir.core.judged import Judged
 from weir.core.pairs import pair_rows
 from weir.core.qrels import Qrels
 from weir.core.results import ResultKind
-from weir.core.roles import judged_run
 from weir.core.rounding import between, count, counted, figure, percent, score
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int64
@@ -248,7 +248,7 @@ class _Joined:
         return shares
 
     def mean(self, run: Run, left: Mask) -> float:
-        joined, row = judged_run(run, self.qrels), judged_rows(run, self.qrels)
+        joined, row = Judged.of(run, self.qrels), judged_rows(run, self.qrels)
         lost = np.flatnonzero((row >= 0) & self.gold & ~left)  # by a chunker, though ranked
         if len(lost):
             places = np.stack((joined.query, joined.rank), axis=1).tolist()

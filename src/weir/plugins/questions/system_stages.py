@@ -16,6 +16,7 @@ from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.filters import DocumentLists, parse_filter
 from weir.core.qrels import Qrels
+from weir.core.roles import judged_run
 from weir.core.rounding import counted, part_of
 from weir.core.run import Named, Run
 from weir.core.scores import Note
@@ -328,6 +329,7 @@ def funnel_of_rankings(
             unanswered.append(
                 Note(f"{name}: {answers} answered; all relevant documents of the others count as lost there")
             )
+        judged_run(run, counting, f"{name}: ")
     stages = tuple(
         StageRanking(name, "rerank" if n else "search", run)
         for n, (name, run) in enumerate(zip(names, runs, strict=True))

@@ -195,10 +195,9 @@ def rank(lists: ScoreLists) -> Float64:
 
 @NORMS.register("sum")
 def summed(lists: ScoreLists) -> Float64:
-    """Return (score - lowest) / the list's sum of (score - lowest); 1 / length if all scores of a list are
-    equal.
+    """Return (score - lowest) / the list's sum of (score - lowest).
 
-    Source: Montague and Aslam 2001.
+    1 / length if all scores of a list are equal. Source: Montague and Aslam 2001.
     """
     raised = lists.score - lists.spread(lists._extremes()[0])
     flat = lists.spread(1.0 / lists.list_lengths)
