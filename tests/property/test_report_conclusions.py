@@ -49,8 +49,8 @@ def test_no_conclusion_of_a_report_contradicts_a_verdict_of_compare(
         folder = Path(place)
         grid(folder, datasets, systems, lift, queries, seed)
         study = Study.of(folder)
-        found = weir.compare(folder, baseline=None if study.pairwise else study.baseline)
-        found = [one for one in found if one.measure in study.measures]
+        compared = weir.compare(folder, baseline=None if study.pairwise else study.baseline)
+        found = [one for one in compared if one.measure in study.measures]
         can, cannot = concluded(study), not_concluded(study)
     said = "\n".join(map(str, (*can, "--", *cannot)))
 
