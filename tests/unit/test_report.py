@@ -1096,7 +1096,7 @@ def test_conclusions_are_ordered_by_their_size_and_long_lists_are_counted(tmp_pa
     c = made.study.on("nDCG@10")[0]
     verdicts = [made.study.against(c, s).verdict for s in made.study.systems if s != "bm25"]
     assert verdicts.count("not separable") > 3
-    assert level == f"That {verdicts.count('not separable')} of 7 systems differ from bm25:"
+    assert level == f"That {verdicts.count('not separable')} of 7 systems differ from bm25 in nDCG@10:"
 
 
 def test_the_worst_finding_is_quoted_at_its_severity(made):

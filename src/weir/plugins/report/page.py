@@ -39,7 +39,6 @@ from weir.core.charts import (
 )
 from weir.core.rounding import (
     bytes_text,
-    coarse_score,
     counted,
     figure,
     score,
@@ -509,14 +508,14 @@ def _grid(study: Study, measure: str) -> str:
     facts: dict[str, list[str]] = {"queries": [], "detectable": [], "documents": []}
     for dataset in study.datasets:
         comparison = single.get(dataset)
-        span = None if comparison is None else study.detectable(comparison)
+        differences = {} if comparison is None else study.detectable(comparison)
         count, size = study.query_count(dataset), study.documents(dataset)
         facts["queries"].append(f"{count:,}{' (few)' * (count < FEW_QUERIES)}")
-        facts["detectable"].append("–".join(dict.fromkeys(map(coarse_score, span or ()))))
+        facts["detectable"].append(_detectable_html(study, differences))
         facts["documents"].append("" if size is None else f"{size:,}")
     if not tested:
         del facts["detectable"]
-    facts = {name: of for name, of in facts.items() if any(of)}
+    facts = {name: of for name, of in facts.items() if any(one not in ("", "–") for one in of)}
 
     def column(name: str) -> str:
         return f'<th scope="col">{name}</th>'
@@ -550,6 +549,19 @@ def _grid(study: Study, measure: str) -> str:
         f"<tbody>{''.join(body)}</tbody>{f'<tfoot>{foot}</tfoot>' if foot else ''}</table></div>"
         + _soft(uneven_depths(study, measure))
         + _grid_key(study, "".join(cells.values()))
+    )
+
+
+def _detectable_html(study: Study, differences: Mapping[str, float]) -> str:
+    """Return the smallest and the largest detectable difference, each with its system where there are several."""
+    ends = dict.fromkeys([*list(differences)[:1], *list(differences)[-1:]])
+    named = len(study.systems) > 2
+    return (
+        "<br>".join(
+            score(differences[name]) + f" <small>{_name_html(study.short_name(name), 60)}</small>" * named
+            for name in ends
+        )
+        or "–"
     )
 
 

@@ -37,7 +37,6 @@ from weir.audit.judgments import BEIR_HOLE, HOLE
 from weir.audit.subsets import WANTED_DIFFERENCE
 from weir.core.charts import Chart, HeatMap, Interval, Intervals, Panel, Points, Spread
 from weir.core.rounding import (
-    coarse_score,
     counted,
     duration,
     figure,
@@ -314,48 +313,53 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
         return ()
     measure, baseline = study.measures[0], study.short_name(study.baseline)
     single, whole = study.on(measure), study.ranking_comparison(measure)
-    found: list[tuple[float, Statement]] = []
+    across = [whole] if whole is not None and whole.unit == "datasets" else []
+    found: list[tuple[bool, float, Statement]] = []
     for system in study.systems:
         pairs = [(c, pair) for c in single if (pair := study.against(c, system)) is not None]
         by = {v: [(c, p) for c, p in pairs if p.verdict == v] for v in ("better", "worse")}
-        if system == study.baseline or not (by["better"] or by["worse"]):
+        over = [(c, p) for c in across if (p := study.against(c, system)) and p.verdict in SEPARABLE]
+        if system == study.baseline or not (by["better"] or by["worse"] or over):
             continue
         verdict, other = ("better", "worse") if len(by["better"]) >= len(by["worse"]) else ("worse", "better")
+        if over and over[0][1].verdict != verdict:
+            verdict, other = other, verdict
         names, changes = [c.dataset for c, _ in by[verdict]], [p.difference for _, p in by[verdict]]
-        size = " to ".join(dict.fromkeys(typeset_change(of(changes, key=abs)) for of in (min, max)))
+        size = " to ".join(
+            dict.fromkeys(typeset_change(of(changes, key=abs)) for of in (min, max) if changes)
+        )
         if len(changes) == 1:
             size = _size(by[verdict][0][1])
         where = and_(names) if len(names) <= 3 else f"{len(names)} of {len(pairs)} {study.noun}"
         none = f"{other} on {and_([c.dataset for c, _ in by[other]], 3)}" if by[other] else f"{other} on none"
-        tail = f", {none}" if len(pairs) > 1 else ""
-        tail += _doubts(study, [c for of in by.values() for c, _ in of], (system, study.baseline), audits)
-        found.append(
-            (
-                sum(map(abs, changes)),
-                Statement(
-                    f"{study.short_name(system)} is {verdict} than {baseline}",
-                    f"on {where}, by {size} of {measure}{tail}.",
-                ),
-            )
-        )
+        text = f"on {where}, by {size}" if names else "on none"
+        text += f" of {measure}" * (not over) + f", {none}" * (len(pairs) > 1)
+        if over:
+            text = f"on the mean of {over[0][0].dataset}, by {_size(over[0][1])} of {measure}; singly {text}"
+        claimed = [*over, *(one for of in by.values() for one in of)]
+        text += _doubts(study, [c for c, _ in claimed], (system, study.baseline), audits)
+        differences = [p.difference for _, p in over] or changes
+        head = f"{study.short_name(system)} is {verdict} than {baseline}"
+        found.append((not over, -sum(map(abs, differences)), Statement(head, f"{text}.")))
     if study.pairwise and not found:  # the baseline is level with all, which says nothing of the others
         found = [
             (
-                abs(pair.difference),
+                c.unit == "queries",
+                -abs(pair.difference),
                 Statement(
                     f"{study.short_name(first)} is better than {study.short_name(second)}",
-                    f"on {c.dataset}, by {_size(_better_last(pair))} of {measure}"
-                    f"{_doubts(study, [c], (pair.first, pair.second), audits)}.",
+                    f"on {'the mean of ' * (c.unit == 'datasets')}{c.dataset}, by {_size(_better_last(pair))} of "
+                    f"{measure}{_doubts(study, [c], (pair.first, pair.second), audits)}.",
                 ),
             )
-            for c in single
+            for c in (*across, *single)
             for pair in c.pairs
             if pair.verdict in SEPARABLE
             for first, second in [(_better_last(pair).second, _better_last(pair).first)]
         ]
     statements = [
         *([] if whole is None else _best_of_all(study, whole, audits)),
-        *(one for _, one in sorted(found, key=lambda pair: -pair[0])),
+        *(one for *_, one in sorted(found, key=lambda one: one[:2])),
         *_fastest(study),
     ]
     alone = tuple(_by_another_measure(study))
@@ -365,7 +369,9 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
 def _doubts(
     study: Study, comparisons: Sequence[Comparison], systems: tuple[str, str], audits: Sequence[Audit]
 ) -> str:
-    datasets = [c.dataset for c in comparisons]
+    """Return clauses on what could weaken verdicts on a pair of systems, by their comparisons."""
+    whole = any(c.unit == "datasets" for c in comparisons)
+    datasets = study.datasets if whole else [c.dataset for c in comparisons]
     clauses = (
         _open_pair_clause(study, systems, datasets, audits),
         _depths_clause(study, study.measures[0], datasets, systems),
@@ -417,12 +423,16 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
     pairs = [(best.system, one.system) for one in whole.standings[1:]]
     tied = any(ties_could_turn(study, whole, *pair) for pair in pairs)
     turned = "; the order of tied documents could turn it" * tied
+    ahead = ""
     if whole.unit == "datasets":
         singly = study.singly_best(whole.measure, best.system)
         where = f"the mean of {whole.dataset} (on {f'{singly} of them also' if singly else 'none of them'} singly)"
+        second = whole.standings[1].system
+        if (lead := study.against(whole, best.system, second)) is not None:
+            ahead = f", {_size(lead)} ahead of {study.short_name(second)}"
     yield Statement(
         f"{study.short_name(best.system)} is better than every other system{' with a rank' * bool(unranked)}",
-        f"on {where}, by {whole.measure}{_open_order_clause(study, study.short_name(best.system), audits)}"
+        f"on {where}, by {whole.measure}{ahead}{_open_order_clause(study, study.short_name(best.system), audits)}"
         f"{_depths_clause(study, whole.measure, study.datasets)}"
         f"{_unanswered_clause(study, whole.measure, study.datasets, pairs)}{turned}{unranked}.",
     )
@@ -605,12 +615,12 @@ def _lead_not_separable(study: Study, whole: Comparison) -> Iterator[Statement]:
             text = f"On {whole.dataset} {study.short_name(second)} has the same mean"
             rest = f", and its lead over {more} is not separable" if more else ""
         yield Statement(head, f"{text}{rest}{_unranked_clause(study, whole)}.")
-    elif not study.pairwise and len(whole.standings) > 2:
+    elif not study.pairwise and len(whole.standings) > 2 and first.worst != 1:
         yield Statement(head, f"Each system is compared with {study.short_name(study.baseline)} alone.")
 
 
 def _too_few_units(study: Study, whole: Comparison) -> Iterator[Statement]:
-    if not whole.reach.possible:
+    if not whole.reach.possible and not any(pair.verdict in SEPARABLE for pair in whole.pairs):
         yield Statement(
             f"Anything over {whole.dataset}:",
             f"the test cannot find a difference on so few {whole.unit.replace('datasets', 'collections')}"
@@ -619,11 +629,12 @@ def _too_few_units(study: Study, whole: Comparison) -> Iterator[Statement]:
 
 
 def _never_separated(study: Study, measure: str) -> Iterator[Statement]:
+    comparisons = [*study.on(measure), *filter(None, [study.across(measure)])]
     level_with = [
         study.short_name(system)
         for system in study.systems
         if system != study.baseline
-        and (pairs := [p for c in study.on(measure) if (p := study.against(c, system)) is not None])
+        and (pairs := [p for c in comparisons if (p := study.against(c, system)) is not None])
         and all(p.verdict == "not separable" for p in pairs)
     ]
     if level_with:
@@ -634,7 +645,8 @@ def _never_separated(study: Study, measure: str) -> Iterator[Statement]:
             else f"{len(level_with)} of {len(study.systems) - 1} systems"
         )
         yield Statement(
-            f"That {who} {verb} from {study.short_name(study.baseline)}:", "no collection separates them."
+            f"That {who} {verb} from {study.short_name(study.baseline)} in {measure}:",
+            "no collection separates them.",
         )
 
 
@@ -665,16 +677,13 @@ def _scored_by_construction(study: Study) -> Iterator[Statement]:
 def _small_collections(study: Study, measure: str) -> Iterator[Statement]:
     small = [name for name in study.datasets if study.query_count(name) < FEW_QUERIES]
     if small:
-        spans = [
-            d for c in study.on(measure) if c.dataset in small and (d := study.detectable(c)) is not None
-        ]
-        size = f"Differences under {_between(spans)}" if spans else "Small differences"
-        each = ", by collection," if len(small) > 1 and spans else ""
+        spans = {c.dataset: d for c in study.on(measure) if c.dataset in small and (d := study.detectable(c))}
+        shown = f", which show {_between(study, spans)} 8 times in 10, and less more seldom" if spans else ""
         few = small[0] if len(small) == 1 else f"{len(small)} small {study.noun}"
         yield Statement(
-            f"{size}{each} on {few}:",
+            f"Small differences on {few}:",
             f"{'it has' if len(small) == 1 else 'they have'} {_from_to(list(map(study.query_count, small)))} "
-            "queries.",
+            f"queries{shown}.",
         )
 
 
@@ -777,9 +786,21 @@ def ranges_differ(whole: Comparison) -> bool:
     return len({(one.best, one.worst) for one in whole.standings if one.best is not None}) > 1
 
 
-def _between(spans: Sequence[tuple[float, float]]) -> str:
-    ends = min(low for low, _ in spans), max(high for _, high in spans)
-    return " to ".join(dict.fromkeys(map(coarse_score, ends)))
+def _between(study: Study, spans: Mapping[str, Mapping[str, float]]) -> str:
+    """Return the smallest and the largest detectable difference to the baseline, each with its system and, of
+    several datasets, its dataset.
+
+    spans: {dataset: {system: difference}}, none empty.
+    """
+    several, alone = len(spans) > 1, len(study.systems) < 3
+    of = sorted((size, system, dataset) for dataset, by in spans.items() for system, size in by.items())
+    ends = [
+        score(size)
+        + f" ({' on '.join([study.short_name(system)] * (not alone) + [dataset] * several)})"
+        * (several or not alone)
+        for size, system, dataset in dict.fromkeys([of[0], of[-1]])
+    ]
+    return " to ".join(ends)
 
 
 def _from_to(counts: Sequence[int]) -> str:
@@ -847,8 +868,9 @@ def collections(study: Study) -> Section | None:
         "depth says how large it is."
     )
     board = (
-        f"Bold is {bold}. Detectable: the smallest difference to the baseline that such queries show 8 times in 10 "
-        "by the corrected test."
+        f"Bold is {bold}. Detectable: the difference between the named system and the baseline that such queries show "
+        "8 times in 10 by the corrected test, of several systems the smallest and the largest; – if none is known: "
+        "queries are too few, or scores are equal."
     )
     if any(study.query_count(name) < FEW_QUERIES for name in study.datasets):
         board += f" A collection marked (few) has fewer than {FEW_QUERIES} queries."
@@ -1380,23 +1402,22 @@ def _language_models(study: Study) -> Section | None:
 
 def _enough_queries(study: Study) -> Question:
     measure = study.measures[0]
-    spans = {c.dataset: d for c in study.on(measure) if (d := study.detectable(c)) is not None}
+    spans = {c.dataset: d for c in study.on(measure) if (d := study.detectable(c))}
     small = [name for name in study.datasets if study.query_count(name) < FEW_QUERIES]
     large = [name for name in study.datasets if name not in small and name in spans]
     parts = []
     if small:
         counts = [study.query_count(name) for name in small]
-        known = [spans[name] for name in small if name in spans]
+        known = {name: spans[name] for name in small if name in spans}
         shown = (
-            f"show a difference of {_between(known)}, or more, 8 times in 10"
+            f"show a difference of {_between(study, known)}, or more, 8 times in 10"
             if known
             else "are so few that no difference is known that they show 8 times in 10"
         )
         who = small[0] if len(small) == 1 else f"{len(small)} {study.noun}"
         parts.append(f"The {_from_to(counts)} queries of {who} {shown}.")
     for name in sorted(large, key=lambda one: -study.query_count(one))[:2]:
-        low, high = spans[name]
-        shown = " to ".join(dict.fromkeys(map(score, (low, high))))
+        shown = _between(study, {name: spans[name]})
         parts.append(f"{study.query_count(name):,} queries of {name} show {shown}, 8 times in 10.")
     if spans and study.comparisons[0].pairs[0].comparisons > 1:
         parts.append(
@@ -1411,7 +1432,7 @@ def _enough_queries(study: Study) -> Question:
     severity = "serious" if small else "checked"
     if not small and not spans:
         head, severity = "Not known.", "note"
-    elif not small and max(high for _, high in spans.values()) > WANTED_DIFFERENCE:
+    elif not small and max(max(by.values()) for by in spans.values()) > WANTED_DIFFERENCE:
         severity = "caution"  # as the audit's check of power
     return Question(
         severity,
@@ -1632,13 +1653,21 @@ def _level_with_baseline(study: Study) -> Question | None:
     if not study.comparisons or len(study.systems) < 2:
         return None
     measure, name = study.measures[0], study.short_name(study.baseline)
+    across = study.across(measure)
+    over = [s for s in study.systems if across and (p := study.against(across, s)) and p.verdict == "better"]
     level = [
-        study.short_name(s) for s in study.systems if s != study.baseline and tally(study, measure, s)[0] == 0
+        study.short_name(s)
+        for s in study.systems
+        if s not in (study.baseline, *over) and tally(study, measure, s)[0] == 0
     ]
     question = f"Is every system better than {name} somewhere?"
     if not level:
         return Question(
-            "checked", question, Statement("Yes.", "On one collection at least, by the verdicts.")
+            "checked",
+            question,
+            Statement(
+                "Yes.", f"On one collection at least{', or on their mean' * bool(over)}, by the verdicts."
+            ),
         )
     who = and_(level) if len(level) <= 3 else f"{len(level)} of {len(study.systems) - 1} systems"
     return Question("note", question, Statement("No.", f"{who}: no collection shows it."))

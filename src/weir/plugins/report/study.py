@@ -52,8 +52,6 @@ FEW_QUERIES = 25
 MOST_DRAWN = 3e10
 """Signs of differences that permutation tests draw in some 30 seconds; beyond, they draw FEWER_DRAWS permutations."""
 FEWER_DRAWS = 10_000
-MOVED_PART = 4
-"""A pair tells what a dataset can show if it differs on one query in this many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,20 +357,14 @@ class Study:
             for one in self.on(measure)
         )
 
-    def detectable(self, comparison: Comparison) -> tuple[float, float] | None:
-        """Return (smallest, largest) detectable difference to the baseline; None if unknown.
-
-        Near-copies of the baseline do not count.
-        """
-        values = [
-            pair.detectable
+    def detectable(self, comparison: Comparison) -> dict[str, float]:
+        """Return {system: detectable difference to the baseline}, smallest first; systems without one are left out."""
+        values = {
+            system: pair.detectable
             for system in self.systems
-            if (pair := self.against(comparison, system)) is not None
-            and pair.detectable is not None
-            and pair.won + pair.lost
-            >= comparison.count / MOVED_PART  # near-copies of the baseline say nothing
-        ]
-        return (min(values), max(values)) if values else None
+            if (pair := self.against(comparison, system)) is not None and pair.detectable is not None
+        }
+        return dict(sorted(values.items(), key=lambda one: one[1]))
 
     def cell_mean(self, dataset: str, system: str, measure: str) -> float:
         """Return a system's mean on a dataset by a measure; NaN without it."""
