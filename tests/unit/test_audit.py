@@ -444,6 +444,21 @@ def test_training_data_that_are_named_twice_are_looked_at_once():
     assert len(statements) == len(set(statements)) > 0
 
 
+def test_training_data_of_one_name_are_looked_at_once_if_they_are_the_same(tmp_path):
+    for folder, asked in (("mine", "one"), ("other/mine", "two")):
+        for split in ("train", "test"):
+            path = tmp_path / folder / "qrels" / f"{split}.tsv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"query-id\tcorpus-id\tscore\n{split}\td\t1\n")
+        (tmp_path / folder / "corpus.jsonl").write_text('{"_id": "d", "text": "x"}\n')
+        queries = [{"_id": "train", "text": asked}, {"_id": "test", "text": "one"}]
+        (tmp_path / folder / "queries.jsonl").write_text("".join(json.dumps(one) + "\n" for one in queries))
+    mine, other = (f"{tmp_path / folder}:train" for folder in ("mine", "other/mine"))
+    for training in ([], [mine], [mine, mine], [mine, other]):
+        [subject] = subjects_of([str(tmp_path / "mine")], training=training)
+        assert len(subject.training) == 1 + (other in training)
+
+
 @given(st.permutations("abcd"), st.permutations("abcd"), st.sets(st.sampled_from("abcd"), max_size=3))
 def test_systems_that_are_not_judged_alike_are_serious_only_if_judgments_could_turn_them(one, two, relevant):
     runs = {"one": {"q": list(one)[:2]}, "two": {"q": list(two)[:2]}}

@@ -326,3 +326,16 @@ def test_names_without_published_scores_are_refused(folder, capsys):
         assert told == "weir: --published-as names what --published lays beside; give both"
     told = refused(capsys, "report", "--published", "MTEB", "--published-as", "bm25=minilm-l6 v2")
     assert told == "weir: --published-as names results, and no results folder is given"
+
+
+def test_results_and_report_tell_alike_why_scores_are_of_other_data_and_who_named_the_collection(tmp_path):
+    about = {"dataset": "mini", "split": "test"}
+    write_cell(tmp_path / "mini" / "a", RUN, MANIFEST | about, ("nDCG@10",), QRELS)
+    asked = {"published_as": ["mini=scifact"]}
+    [table] = weir.results_beside(tmp_path, "BEIR paper", **asked).tables()
+    made = weir.report(tmp_path, audit=False, published="BEIR paper", **asked)
+    [shown, *_] = next(one.tables for one in made.sections if one.name == "published")
+    told = [note for note in table.notes if note.startswith(("other data: ", "mini is ", "own systems: "))]
+    assert [note.partition(":")[0] for note in told[:2]] == ["own systems", "other data"]
+    assert told[2:] == ["mini is scifact, as `published_as` says"]
+    assert {note.replace("own systems", "(here)") for note in told} <= set(shown.notes)

@@ -348,3 +348,16 @@ def test_a_nameless_run_cannot_be_put_in_another_order(files):
     nameless = Run(qrels.queries, qrels.docs, np.array([0, 1, 1, 1, 1]), np.array([-1], np.int32), np.ones(1))
     with pytest.raises((BadValue, BadRanking), match="read the whole run"):
         score_run(qrels, nameless, ["AP"], Conventions("trec9"))
+
+
+def test_measures_at_many_cutoffs_have_one_note_of_each_kind():
+    names = [f"{name}@{k}" for name in ("Hole", "Accuracy", "nDCG", "P", "R") for k in (1, 2, 3)]
+    run = {"q": dict.fromkeys("abcd", 1.0)}
+    notes = [note.text for note in weir.evaluate({"q": {"a": 1, "b": 0, "c": 2}}, run, names).notes()]
+    [hole] = [note for note in notes if "documents that their query has no judgment for" in note]
+    [accuracy] = [note for note in notes if "compares pairs" in note]
+    assert hole.startswith("each of Hole@1, Hole@2, Hole@3 counts ")
+    assert accuracy.endswith("is Success@k")
+    [tied] = [note for note in notes if "by the order of ties" in note]
+    assert tied.endswith(", and 9 more measures")
+    assert tied.partition("order of ties: ")[2].count(", ") == 6

@@ -106,6 +106,11 @@ def test_planted_leaks_are_found_by_the_way_in_which_they_were_planted():
                       runs={"one": Run.of({"a": ["doc"], "b": ["doc"], "c": ["doc"]})}, training=(training,))  # fmt: skip
     [finding] = audited(subject, ["leakage"]).findings
     assert (finding.severity, finding.examples) == ("serious", ("a", "b", "c"))
+    assert finding.statement.startswith(
+        "2 of 4 judged queries are in train (1 as written, 1 only after normalising; 2 with a relevant document), "
+        "1 more shares 13 words in a row with a query of it; "
+    )
+    assert sum(dict(finding.numbers)[name] for name in ("same", "normalised", "words in a row")) == 3
     assert "one: nDCG@10 0.0000 [-] without them, 0.7500 with" in finding.statement
 
 

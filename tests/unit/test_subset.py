@@ -93,8 +93,16 @@ def test_the_command_writes_a_collection_that_loads_and_says_whether_it_is_prove
     assert said["valid"] == (said["low"] >= 0.8)
     assert main(arguments) == 2
     assert "is there already" in capsys.readouterr().err
-    assert main(["data", "subset", "brook-news", "--docs", "0", "-o", str(tmp_path / "none")]) == 2
-    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--docs", "0"], ["-s", "bm25", "-s", "rm3"], ["-m", "nDCG@x"], ["--seed", "-1"]]
+)
+def test_a_call_that_is_refused_writes_nothing(tmp_path, capsys, wrong):
+    out = tmp_path / "none"
+    assert main(["data", "subset", "brook-news", "--docs", "20", "-o", str(out), *wrong]) == 2
+    assert capsys.readouterr().err.startswith("weir: ")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_killed_at_any_moment_it_leaves_no_part_of_a_collection(tmp_path):

@@ -12,7 +12,15 @@ from weir.argument_types import checked
 from weir.audit import audited_all, subsets
 from weir.audit.check import AUDITS
 from weir.audit.duplicates import copies, expanded
-from weir.audit.subsets import SUBSET_PROOFS, SYSTEMS_COMPARED, chosen, proof, write_subset
+from weir.audit.subsets import (
+    SUBSET_PROOFS,
+    SYSTEMS_COMPARED,
+    chosen,
+    compared,
+    proof,
+    refuse_existing,
+    write_subset,
+)
 from weir.datasets.card import normalised, title_and_text
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
@@ -21,7 +29,6 @@ from weir.experiment.alignment import ALIGNMENTS
 from weir.files.paths import path_of
 from weir.files.write import write_qrels
 from weir.measures.measure import parse_measure
-from weir.systems.expression import parse_system
 
 if TYPE_CHECKING:
     from weir.audit import Audit
@@ -165,10 +172,14 @@ def subset(
     Raises BadValue for an unsuitable size, fewer than three systems and an existing folder.
     """
     whole = dataset if isinstance(dataset, Dataset) else load(dataset)
-    compared_systems = [parse_system(one) for one in tuple(systems) or SYSTEMS_COMPARED]
-    ordered_by = parse_measure(measure)
-    part = write_subset(whole, chosen(whole, docs, seed), path_of(out))
+    named, ordered_by, folder = (
+        compared(tuple(systems) or SYSTEMS_COMPARED),
+        parse_measure(measure),
+        path_of(out),
+    )
+    refuse_existing(folder)
+    part = write_subset(whole, chosen(whole, docs, seed), folder)
     return ResultSet(
         SUBSET_PROOFS,
-        (proof(whole, part, compared_systems, ordered_by, progress or (lambda sentence: None)),),
+        (proof(whole, part, named, ordered_by, progress or (lambda sentence: None)),),
     )

@@ -106,7 +106,14 @@ def _comparison_tables(
     systems = _in_given_order(comparisons)
     names = dict(zip(systems, short_names(systems), strict=True))
     grids = grids_marked(_comparison_grids(comparisons))
-    return (*grids, *compare_tables(relabelled(across, names), long, explain))
+    few = dict.fromkeys(c.count for c in across if not c.reach.possible)
+    undecided = [
+        sentences(
+            f"no test over {' or '.join(map(str, few))} datasets can decide here; `long=True` lists the tests on each "
+            "dataset"
+        )
+    ] * bool(few)
+    return (*grids, *undecided, *compare_tables(relabelled(across, names), long, explain))
 
 
 COMPARISONS = ResultKind(

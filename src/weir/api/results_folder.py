@@ -425,8 +425,8 @@ def reproduce(
     datasets: only these datasets, by default all. A group means its members.
     published_as: systems and collections by their published names, as in `results_beside`.
 
-    Raises UnknownName for an unknown model, system or dataset, BadValue for a model and several systems,
-    FormatError for a folder without results.
+    The result is true if no score is off or on other data. Raises UnknownName for an unknown model, system or
+    dataset, BadValue for a model and several systems, FormatError for a folder without results.
     """
     return ResultSet(
         experiment.reproduce.CHECKS,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from weir.audit.check import Finding, check
 from weir.core import rounding
 from weir.core.corpus import Queries
-from weir.core.rounding import part_of
+from weir.core.rounding import one_or_more, part_of
 from weir.core.strings import Float64, Int64
 from weir.core.subject import Subject, TextEncoder, Training
 from weir.datasets.card import normalised
@@ -110,16 +110,17 @@ def leakage(subject: Subject) -> Iterator[Finding]:
                 moved = max(moved, abs(mean - whole))
         numbers = {
             "same": int(leaked.exact.sum()),
-            "normalised": int(leaked.normalised.sum()),
-            "words in a row": int(leaked.grams.sum()),
+            "normalised": int((leaked.normalised & ~leaked.exact).sum()),
+            "words in a row": int((leaked.grams & ~leaked.normalised).sum()),
             "pairs": int(leaked.pairs.sum()),
         }
         yield Finding(
             "serious" if len(rows) / len(queries) >= SERIOUS_SHARE or moved >= MOVED else "caution",
-            f"{part_of(len(rows), len(queries), 'judged queries', 'is', 'are')} in {training.name}: "
-            f"{numbers['same']:,} the same, {numbers['normalised']:,} after normalising, "
-            f"{numbers['words in a row']:,} by {GRAM_WORDS} words in a row; {numbers['pairs']:,} with a relevant "
-            f"document{effects}",
+            f"{part_of(numbers['same'] + numbers['normalised'], len(queries), 'judged queries', 'is', 'are')} in "
+            f"{training.name} ({numbers['same']:,} as written, {numbers['normalised']:,} only after normalising; "
+            f"{numbers['pairs']:,} with a relevant document), {numbers['words in a row']:,} more "
+            f"{one_or_more(numbers['words in a row'], 'shares', 'share')} {GRAM_WORDS} words in a row with a query of "
+            f"it{effects}",
             "a system that was trained on it has seen these: report the score without them too",
             (
                 ("queries", float(len(rows))),

@@ -158,6 +158,20 @@ def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int6
     return np.sort(np.array(list(documents_in_order)[:documents], np.int64)), rows
 
 
+def refuse_existing(folder: Path) -> None:
+    """Raise BadValue if the folder exists."""
+    if folder.exists():
+        raise BadValue(f"{folder} is there already; give another folder")
+
+
+def compared(systems: Sequence[str | Retriever]) -> list[Retriever]:
+    """Return the systems whose order a proof compares; raises BadValue for fewer than three."""
+    named = [parse_system(one) if isinstance(one, str) else one for one in systems]
+    if len(named) < 3:
+        raise BadValue(f"{len(named)} systems have no order worth comparing; name three at least, better six")
+    return named
+
+
 def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) -> Dataset:
     """Write a subset of a collection, with its judgments, to a new folder in Weir's layout, and return it as a
     dataset.
@@ -166,8 +180,7 @@ def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) ->
 
     Raises BadValue if the folder exists.
     """
-    if folder.exists():
-        raise BadValue(f"{folder} is there already; give another folder")
+    refuse_existing(folder)
     corpus, (docs, asked) = dataset.corpus, subset
     title = None if corpus.title is None else corpus.title.take(docs)
     chosen_ones = np.isin(np.arange(len(corpus)), docs)
@@ -199,9 +212,7 @@ def proof(
 
     Raises BadValue for fewer than three systems.
     """
-    named = [parse_system(one) if isinstance(one, str) else one for one in systems]
-    if len(named) < 3:
-        raise BadValue(f"{len(named)} systems have no order worth comparing; name three at least, better six")
+    named = compared(systems)
     values: list[Float64] = []
     for dataset in (whole, part):
         rows = []

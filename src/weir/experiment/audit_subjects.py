@@ -66,8 +66,7 @@ def subjects_of(
     """
     if not targets:
         raise BadValue("nothing to audit; name a collection, a results folder, or judgments and run files")
-    of_name = {f"{one.name} {one.split}": one for name in training for one in load_group(name)}
-    trained = tuple(Training(name, one.queries, one.qrels) for name, one in of_name.items())
+    trained = [_training(one) for name in training for one in load_group(name)]
     encode: TextEncoder | None = None
     limit: TokenLimit | None = None
     if encoder is not None:
@@ -96,7 +95,28 @@ def subjects_of(
         subjects = [_of_files(first, rest, place)]
     else:
         subjects = [_of_dataset(one, {}) for target in paths for one in load_group(target)]
-    return [replace(one, training=(*one.training, *trained), encoder=encode, limit=limit) for one in subjects]
+    return [
+        replace(one, training=_once([*one.training, *trained]), encoder=encode, limit=limit)
+        for one in subjects
+    ]
+
+
+def _training(dataset: Dataset) -> Training:
+    return Training(f"{dataset.name} {dataset.split}", dataset.queries, dataset.qrels)
+
+
+def _once(training: Sequence[Training]) -> tuple[Training, ...]:
+    """Leave out training data of the same name, queries and judgments as others."""
+    kept: list[Training] = []
+    for one in training:
+        alike = (other for other in kept if other.name == one.name)
+        if not any(_content(one) == _content(other) for other in alike):
+            kept.append(one)
+    return tuple(kept)
+
+
+def _content(training: Training) -> tuple[dict[str, str], dict[str, dict[str, float]] | None]:
+    return training.queries.to_dict(), None if training.qrels is None else training.qrels.to_dict()
 
 
 def titled(subject: Subject) -> Subject:
@@ -267,7 +287,7 @@ def _other_splits(dataset: Dataset) -> list[Training]:
     mine = set(dataset.qrels.queries.tolist())
     others = [replace(dataset, split=split) for split in dataset.splits if split != dataset.split]
     return [
-        Training(f"{dataset.name} {one.split}", one.queries, one.qrels)
+        _training(one)
         for one in others
         if one.split in TRAINING_SPLITS or set(one.qrels.queries.tolist()) != mine
     ]

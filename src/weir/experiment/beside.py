@@ -50,6 +50,8 @@ class BesideScore:
     """The system of Weir that claims to be the published model; "" if none does."""
     reported_as: str = ""
     """The name under which a published score has the collection; "" for one's own."""
+    declared: bool = False
+    """True if the user says that `reported_as` is the collection."""
     other_data: str = ""
     """How the documents, queries or judgments of one's own mean differ from the published ones; "" if they do not."""
 
@@ -110,7 +112,14 @@ def beside(
                 claims += [their.model for their in there if one.model in own_as.models.get(their.model, ())]
                 runs_as = claimant(one.model) or ""
                 runs_as *= one.model in claimed(runs_as, at.dataset)
-                about = (one.source, one.note, tuple(claims), runs_as, at.dataset)
+                about = (
+                    one.source,
+                    one.note,
+                    tuple(claims),
+                    runs_as,
+                    at.dataset,
+                    dataset in own_as.collections,
+                )
                 beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
     files = {one.source for one in given}
     if not any(one.source and (not given or one.source in files) for one in beside_rows):
@@ -155,21 +164,51 @@ OTHER_DATA = "other data"
 """Mark of a score on other documents, queries or judgments than the published ones."""
 
 
-def beside_notes(scores: Sequence[BesideScore]) -> list[str]:
-    """Return sentences on measures with no published score, collections published under other names, and
-    systems that claim to be a published model; [] if none.
+def own_notes(others: Iterable[str], own: str = "own systems") -> list[str]:
+    """Return sentences on how Weir's own scores are made.
+
+    others: how collections differ from the published ones, "" if they do not.
+    own: what tables call one's own systems.
     """
-    claims = dict.fromkeys(f"{own} claims to be {one.system}" for one in scores for own in one.claimed_by)
-    others = {one.dataset: one.reported_as for one in scores if one.reported_as}
-    known = (said for name, other in others.items() if (said := known_as(name, other)))
+    how = "every judged query counts, and ties stand by descending identifier"
+    return [
+        f"{own}: scored by Weir: {how}",
+        *(f"{OTHER_DATA}: {one}" for one in dict.fromkeys(others) if one),
+    ]
+
+
+def rules_notes(models: Iterable[str]) -> list[str]:
+    """Return a sentence on the documented rules of each publisher of these models' scores."""
+    publishers = dict.fromkeys(map(publisher_of, models))
+    return [f"{one.name} scores by: {one.source}" for one in publishers if one.source]
+
+
+def beside_notes(scores: Sequence[BesideScore], own: str = "own systems") -> list[str]:
+    """Return sentences on how scores are made, measures with no published score, collections published
+    under other names, and systems that claim to be a published model.
+
+    own: what tables call one's own systems.
+    """
+    claims = dict.fromkeys(f"{mine} claims to be {one.system}" for one in scores for mine in one.claimed_by)
+    others = dict.fromkeys((one.dataset, one.reported_as, one.declared) for one in scores if one.reported_as)
+    known = (said for place in others if (said := known_as(*place)))
     of = {one.measure for one in scores if one.source}
     lacking = [measure for measure in dict.fromkeys(one.measure for one in scores) if measure not in of]
     none = [f"none of these is published by {', '.join(lacking)}"] * bool(lacking)
     theirs = {
         one.system for one in scores if one.source
     }  # also models of files, of which there are means alone
-    compared = any(own not in theirs for one in scores for own in one.claimed_by)
-    return [*none, *known, *claims, *["weir study reproduce compares what is claimed"] * compared]
+    compared = any(mine not in theirs for one in scores for mine in one.claimed_by)
+    made = own_notes((one.other_data for one in scores), own)
+    rules = rules_notes(one.system for one in scores if one.source)
+    return [
+        *made,
+        *rules,
+        *none,
+        *known,
+        *claims,
+        *["weir study reproduce compares what is claimed"] * compared,
+    ]
 
 
 FOREMOST = 10

@@ -428,9 +428,13 @@ def places_of(cells: Sequence[ResultCell], called: Mapping[str, str]) -> dict[st
     return places
 
 
-def known_as(name: str, published_name: str) -> str:
-    """Return a sentence that a collection is published under another name; "" if the names are equal."""
-    return f"{name} is {published_name}, by its name or its judgments" if name != published_name else ""
+def known_as(name: str, published_name: str, declared: bool = False) -> str:
+    """Return a sentence that a collection is published under another name; "" if the names are equal.
+
+    declared: the user says so.
+    """
+    by = "as `published_as` says" if declared else "by its name or its judgments"
+    return f"{name} is {published_name}, {by}" if name != published_name else ""
 
 
 def unknown_name(known: Reported) -> str:

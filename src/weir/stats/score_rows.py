@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from types import MappingProxyType
@@ -323,6 +323,14 @@ def own_documents_said(first: int, near: int, rankings: int) -> str:
     return f"{have} the query's own document among the first {OWN_DEPTH}"
 
 
+def _alike_notes(measures: Iterable[Measure]) -> Iterator[Note]:
+    cut = [measure for measure in measures if measure.cutoff]
+    for name, meaning in ALIKE.items():
+        if of := [one for one in cut if one.name == name]:
+            called = f"each of {', '.join(map(str, of))}" if len(of) > 1 else str(of[0])
+            yield Note(f"{called} {meaning.format(of[0].cutoff if len(of) == 1 else 'k')}")
+
+
 def noted(
     scores: Scores,
     judged: Judged,
@@ -335,11 +343,7 @@ def noted(
     qrels: None if all grades are whole and of unknown origin.
     """
     remarks = [] if qrels is None else grade_notes(qrels, measures)
-    remarks += [
-        Note(f"{measure} {ALIKE[measure.name].format(measure.cutoff)}")
-        for measure in measures
-        if measure.name in ALIKE and measure.cutoff
-    ]
+    remarks += _alike_notes(measures)
     best = judged.ideal.max(initial=0)
     for measure in measures:
         least = dict(measure.settings).get("rel")
@@ -544,6 +548,10 @@ def never_note(measure: str, failed: int, queries: int) -> Note:
     )
 
 
+_RANGES_SHOWN = 6
+"""Ranges of means over orders of ties that a note lists."""
+
+
 def _tie_notes(
     rows: Iterable[Row], tied: float = 0.0, of: Mapping[str, str] = MappingProxyType({})
 ) -> list[Note]:
@@ -557,7 +565,9 @@ def _tie_notes(
     most = max(shown, key=lambda row: row.movable)
     queries = most.queries if most.counted is None else most.counted
     whole = f"{'up to ' if len(shown) > 1 else ''}{most.movable} of {counted(queries, 'query', 'queries')}"
-    ranges = ", ".join(f"{row.measure} {there}{of.get(row.measure, '')}" for row, there in shown.items())
+    first = [f"{row.measure} {there}{of.get(row.measure, '')}" for row, there in shown.items()]
+    more = len(first) - _RANGES_SHOWN
+    ranges = ", ".join(first[:_RANGES_SHOWN]) + f", and {counted(more, 'more measure')}" * (more > 0)
     text = f"{whole} could score otherwise by the order of ties: {ranges}"
     return [Note(f"{share}, and {text}" if share else text, remedy)]
 

@@ -14,7 +14,16 @@ from weir.core.tables import Cell, Table, table_of
 from weir.datasets.card import CollectionCard
 from weir.datasets.catalogue import Entry, get, members
 from weir.errors import BadValue, UnknownName
-from weir.experiment.beside import MOST_SOURCES, OTHER_DATA, BesideScore, beside, beside_notes, foremost
+from weir.experiment.beside import (
+    MOST_SOURCES,
+    OTHER_DATA,
+    BesideScore,
+    beside,
+    beside_notes,
+    foremost,
+    own_notes,
+    rules_notes,
+)
 from weir.experiment.efficiency import Efficiency, timed_singly
 from weir.experiment.published import (
     PublishedNames,
@@ -22,7 +31,6 @@ from weir.experiment.published import (
     facts_table,
     places_of,
     published,
-    publisher_of,
 )
 from weir.experiment.results import unequal_depths
 from weir.measures.measure import direction
@@ -412,7 +420,7 @@ def published_table(
     usual = min(
         models, key=lambda model: (model != "BM25", not model.startswith("BM25"), models.index(model))
     )
-    notes = [f"{publisher} scores by: {rules}"] if (rules := publisher_of(own[0].model).source) else []
+    notes = rules_notes([own[0].model])
     if study is not None:
         results = [replace(cell, title=study.short_name(cell.label)) for cell in study.cells]
         own_as = PublishedNames.of(published_as, results)
@@ -434,7 +442,8 @@ def published_table(
             ] * (len(place_of) > len(here))
         scores |= mine
         lacking = f"{study.folder} has no {measure} on these collections and splits"
-        notes += _own_notes(places[d][1] for d, place in named.items() if place) if mine else [lacking]
+        differing = (places[d][1] for d, place in named.items() if place)
+        notes += own_notes(differing, HERE) if mine else [lacking]
         said = {one.title: own_as.models[one.system] for one in results if one.system in own_as.models}
         notes += [f"{name} {HERE} claims to be {', '.join(models)}" for name, models in said.items()]
     units = {place: dataset for (dataset, _), place in place_of.items()}
@@ -474,18 +483,6 @@ def _in_domain() -> frozenset[tuple[str, str]]:
 
 HERE = "(here)"
 """Marks one's own systems in tables of published scores."""
-
-
-def _own_notes(others: Iterable[str]) -> list[str]:
-    """Return sentences on how Weir's own scores are made.
-
-    others: how collections differ from the published ones, "" if they do not.
-    """
-    how = "every judged query counts, and ties stand by descending identifier"
-    return [
-        f"{HERE}: scored by Weir: {how}",
-        *(f"{OTHER_DATA}: {one}" for one in dict.fromkeys(others) if one),
-    ]
 
 
 def beside_tables(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> tuple[Table, ...]:
@@ -528,8 +525,8 @@ def beside_tables(study: Study, publisher: str | Path, published_as: Sequence[st
         tables.append(Table(measure, head, tuple(line for line in turned if line not in rest), notes))
         if rest:
             tables.append(Table("", head, rest, folded=f"{len(rest)} more published systems by {measure}"))
-    notes = *_own_notes(one.other_data for one in rows), *beside_notes(rows)
-    return replace(tables[0], notes=(*tables[0].notes, *notes)), *tables[1:]
+    first = replace(tables[0], notes=(*tables[0].notes, *beside_notes(rows, HERE)))
+    return first, *tables[1:]
 
 
 def _score_beside(one: BesideScore, own_of: Mapping[str, str]) -> PaperScore:

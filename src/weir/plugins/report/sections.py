@@ -444,6 +444,11 @@ def _unranked_clause(study: Study, whole: Comparison) -> str:
     return f"; {and_(lacking, 3)} {why}" if lacking else ""
 
 
+def _two_digits(ratio: float) -> str:
+    rounded = float(f"{ratio:.2g}")
+    return f"{rounded:,.{int(rounded < 10)}f}"
+
+
 def _fastest(study: Study) -> Iterator[Statement]:
     costs = [one for one in study.every_cost if one.quality.dataset == study.largest]
     timed = [one for one in costs if one.p50_ms is not None]
@@ -451,7 +456,7 @@ def _fastest(study: Study) -> Iterator[Statement]:
     places = {(one.machine, one.depth) for one in timed}
     if len(places) == 1 and len(own) > 1 and own[1][0] >= FASTER * own[0][0] > 0:
         (first, system, asked), others = own[0], own[1:]
-        ratios = dict.fromkeys(f"{float(f'{ms / first:.1g}'):,.0f}" for ms, *_ in (others[0], others[-1]))
+        ratios = dict.fromkeys(_two_digits(ms / first) for ms, *_ in (others[0], others[-1]))
         who = one_or_more(len(others), "the other takes", "the others take")
         medians = (
             f"{one_or_more(len(others), 'the median', 'medians')} of {_from_to([n for *_, n in others])}"
