@@ -29,9 +29,7 @@ def written_files(folder: Path, **files: str) -> list[Path]:
     return paths
 
 
-def write_collection(
-    folder: Path, documents: dict[str, tuple[str, str]] = DOCUMENTS, mark: str = ""
-) -> Path:
+def write_collection(folder: Path, documents: dict[str, tuple[str, str]] = DOCUMENTS, mark: str = "") -> Path:
     """A folder in BEIR layout; of other documents, the first is judged too, as a grid needs one.
 
     mark: put after each query, such as "?": a collection that counts beside others, with the same rankings.
