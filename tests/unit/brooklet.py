@@ -29,12 +29,15 @@ def written_files(folder: Path, **files: str) -> list[Path]:
     return paths
 
 
-def write_collection(folder: Path, documents: dict[str, tuple[str, str]] = DOCUMENTS) -> Path:
-    """A folder in BEIR layout; of other documents, the first is judged too, as a grid needs one."""
+def write_collection(folder: Path, documents: dict[str, tuple[str, str]] = DOCUMENTS, mark: str = "") -> Path:
+    """A folder in BEIR layout; of other documents, the first is judged too, as a grid needs one.
+
+    mark: put after each query, such as "?": a collection that counts beside others, with the same rankings.
+    """
     (folder / "qrels").mkdir(parents=True)
     lines = [json.dumps({"_id": i, "title": title, "text": text}) for i, (title, text) in documents.items()]
     (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    asked = [json.dumps({"_id": i, "text": text}) for i, text in QUERIES.items()]
+    asked = [json.dumps({"_id": i, "text": text + mark}) for i, text in QUERIES.items()]
     (folder / "queries.jsonl").write_text("\n".join(asked) + "\n", encoding="utf-8")
     rows = [f"{q}\t{d}\t{g}" for q, grades in QRELS.items() for d, g in grades.items()]
     if documents and documents.keys().isdisjoint(doc for grades in QRELS.values() for doc in grades):

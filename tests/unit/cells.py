@@ -87,7 +87,10 @@ def write_cell(
     scores = score_run(judged, ranked, measures)
     system, made = str(manifest["system"]["system"]), dict(manifest["environment"])
     interval, cost = made.pop("interval"), manifest.get("cost") or {}
-    declared = {"corpus": manifest["fingerprint"], "queries": "bb"}
+    declared = {
+        "corpus": manifest["fingerprint"],
+        "queries": manifest.get("queries", f"of-{manifest['dataset']}"),
+    }
     inputs = ()
     if cost.get("index"):
         index = folder.parent / "indexes" / folder.name

@@ -155,7 +155,10 @@ def test_a_baseline_that_is_not_there():
 
 
 def test_a_results_folder_across_datasets(tmp_path, capsys):
-    collections = [str(write_collection(tmp_path / name)) for name in ("first", "second", "third")]
+    collections = [
+        str(write_collection(tmp_path / n, mark=m))
+        for n, m in (("first", ""), ("second", "?"), ("third", "!"))
+    ]
     results = str(tmp_path / "results")
     wanted = [a for c in collections for a in ("-d", c)]
     assert main(["run", *wanted, "-s", "bm25", "-s", "rm3", "-m", "AP", "-o", results, "-q"]) == 0

@@ -116,7 +116,7 @@ def test_compare_files(files, capsys):
 
 
 def test_compare_a_results_folder(tmp_path, capsys):
-    collections = [str(write_collection(tmp_path / name)) for name in ("first", "second")]
+    collections = [str(write_collection(tmp_path / n, mark=m)) for n, m in (("first", ""), ("second", "?"))]
     results = str(tmp_path / "results")
     run = [
         "run",

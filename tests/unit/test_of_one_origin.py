@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
-from tests.unit.cells import MANIFEST, write_cell
+from tests.unit.cells import MANIFEST, changed, write_cell
 from weir.api.rows import grid_tables
 from weir.cli.main import main
 from weir.core.origin import Origin
@@ -162,6 +162,7 @@ def write_folder(root, cells):
             "dataset": collection,
             "split": split,
             "fingerprint": documents,
+            "queries": f"{collection}-{documents}",
             "k": k,
         }
         manifest["system"]["system"] = system
@@ -170,7 +171,7 @@ def write_folder(root, cells):
             root / collection / f"{system}-{number:010x}", run, manifest, ("AP", "Hole@3"), qrels
         )
         [(path, record)] = records_in(folder, "scores-*.json")
-        write_record(path, replace(record, declared={**record.declared, "qrels": judgments}))
+        write_record(path, replace(record, declared={**record.declared, "qrels": f"{split}-{judgments}"}))
     return list(there.values())
 
 
@@ -927,3 +928,55 @@ def test_a_split_that_is_judged_as_another_one_keeps_its_own_results(tmp_path):
     assert found == {("kb:old", 1.0), ("kb:test", 0.0)}
     assert {one.dataset for one in weir.compare(tmp_path / "results")} == {"kb:old", "kb:test"}
     assert weir.verify(tmp_path / "results").outcome == "pass"
+
+
+@settings(max_examples=25)
+@given(copies=st.lists(st.integers(1, 3), min_size=1, max_size=3), measured=st.data())
+def test_a_collection_under_several_names_counts_once(tmp_path_factory, copies, measured):
+    """What is said over datasets is the same with and without the copies; a note names them."""
+    root, single = tmp_path_factory.mktemp("copied"), tmp_path_factory.mktemp("single")
+    names = [[f"c{n}{letter}" for letter in "abc"[:times]] for n, times in enumerate(copies)]
+    ranks = st.lists(st.integers(1, 4), min_size=4, max_size=4)
+    for n, of in enumerate(names):
+        qrels = {f"c{n}q{m}": {"d1": 1} for m in range(4)}
+        for system in ("s1", "s2"):
+            places = zip(qrels, measured.draw(ranks), strict=True)
+            run = {
+                q: {"d1" if at == rank else f"n{at}": 9.0 - at for at in range(1, 5)} for q, rank in places
+            }
+            for name in of:
+                manifest = copy.deepcopy(MANIFEST) | {"dataset": name, "queries": f"of-{n}"}
+                manifest["system"]["system"] = system
+                for folder in (root, *[single] * (name == of[0])):
+                    write_cell(folder / name / f"{system}-{n:010x}", run, manifest, ("AP",), qrels)
+
+    whole, alone = (
+        [c for c in weir.compare(folder, baseline="s1") if c.unit == "datasets"] for folder in (root, single)
+    )
+    assert len(whole) == len(alone) == (len(names) > 1)
+    for one, other in zip(whole, alone, strict=True):
+        assert (one.dataset, one.count, one.pairs) == (other.dataset, other.count, other.pairs)
+        assert (one.standings, one.tallies) == (other.standings, other.tallies)
+    means = [
+        [(cell.mean, cell.letters) for line in grid.cells for cell in line[-1:]] * grid.averaged
+        for folder in (root, single)
+        for grid in grid_tables(weir.results(folder, "AP"))[:1]
+    ]
+    assert means[0] == means[1]
+    reports = [Study.of(folder) for folder in (root, single)]
+    assert [one.units for one in reports] == [tuple(of[0] for of in names)] * 2
+
+    said = [note for note in map(str, weir.compare(root).notes()) if "the same queries and judgments" in note]
+    assert len(said) == sum(times > 1 for times in copies)
+
+
+def test_rankings_of_another_size_than_recorded_are_told(tmp_path):
+    folder = write_cell(tmp_path / "mine" / "bm25-0000000000")
+    write_cell(tmp_path / "mine" / "rm3-0000000001", manifest=changed("system.system", "rm3"))
+    shown = weir.results, weir.compare
+    assert not [note for show in shown for note in show(tmp_path).notes() if "recorded" in str(note)]
+    with (folder / "run.trec").open("a") as file:
+        file.write("q1 Q0 d7 9 0.5 x\n")
+    for show in shown:
+        [note] = [note for note in map(str, show(tmp_path).notes()) if "recorded" in note]
+        assert "run.trec: changed since it was scored" in note

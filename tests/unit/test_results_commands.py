@@ -37,7 +37,7 @@ SYSTEMS = ("rm3", TUNED, "bm25")
 def results(tmp_path_factory):
     """Two collections of the same documents, named against the alphabet, and three systems likewise."""
     folder = tmp_path_factory.mktemp("grid")
-    data = tuple(str(write_collection(folder / name)) for name in ("zebra", "aardvark"))
+    data = tuple(str(write_collection(folder / n, mark=m)) for n, m in (("zebra", ""), ("aardvark", "?")))
     Experiment(data, SYSTEMS, ("nDCG@10", "AP")).execute(folder / "results")
     return folder / "results"
 

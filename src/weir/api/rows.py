@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weir import systems
+from weir.core.origin import counted_once
 from weir.core.results import ResultKind
 from weir.core.rounding import score
 from weir.core.scores import Row
@@ -118,11 +119,12 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
 
     comparisons: give letters and verdicts.
 
-    The last column is the mean over datasets, for systems that have all; a complete group, and a collection's
-    splits, count as one. The last table is Judged@10 if known.
+    The last column is the mean over datasets, for systems that have all; a complete group, a collection's splits, and
+    datasets of the same queries and judgments (the first) count as one. The last table is Judged@10 if known.
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
     titles, unit_of = {r.system: r.title for r in rows if r.title}, {r.dataset: r.unit for r in rows}
+    repeats = {r.dataset: r.repeats for r in rows}
     short = short_names(systems, titles)
     means: dict[str, dict[tuple[str, str], float]] = {}
     for r in rows:
@@ -136,8 +138,9 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
         groups = [catalogue.group(name) for name in catalogue.groups() if name in datasets]
         members = {member for group in groups for member in group.members}
         units: dict[str, list[str]] = {}
+        counted = counted_once((name, repeats[name] or name) for name in datasets)
         for name in datasets:
-            if name not in members:
+            if name not in members and counted[name] == name:
                 units.setdefault(unit_of.get(name) or name, []).append(name)
         last = datasets[-1]
         if len(units) > 1:

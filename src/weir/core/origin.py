@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -59,6 +59,12 @@ class Origin:
             return hashlib.sha256(repr(sorted(self.marks.items())).encode()).hexdigest()
         return judged.fingerprint
 
+    @property
+    def asked(self) -> str:
+        """Fingerprints of judgments and queries, equal for a collection under several names; "" if not known."""
+        queries = self.texts.split(" ")[-1]
+        return f"{self.digest} {queries}" if self.digest and queries not in ("", "None") else ""
+
     @cached_property
     def marks(self) -> Mapping[str, str]:
         """{query: hash of its judgments}; empty if not known."""
@@ -93,6 +99,35 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
         return []
     ordered = ", or by the same in another order" if first.marks or second.marks else ""
     return [f"by other judgments{ordered}"]
+
+
+def counted_once(datasets: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return {dataset: the first one of the same queries and judgments}, itself for those that count in statements
+    over datasets.
+
+    datasets: (dataset, `Origin.asked`), "" for a dataset that is like no other.
+    """
+    first: dict[str, str] = {}
+    return {name: first.setdefault(asked, name) if asked else name for name, asked in datasets}
+
+
+def repeated_notes(datasets: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each group of datasets that count once; [] if each counts.
+
+    datasets: as `counted_once` returns them.
+    """
+    alike: dict[str, list[str]] = {}
+    for name, first in datasets.items():
+        alike.setdefault(first, []).append(name)
+    sentences = []
+    for first, names in alike.items():
+        shown = names if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
+        if len(names) > 1:
+            sentences.append(
+                f"{', '.join(shown[:-1])} and {shown[-1]} have the same queries and judgments: over several datasets "
+                f"{first} alone counts"
+            )
+    return sentences
 
 
 def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:

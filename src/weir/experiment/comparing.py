@@ -15,7 +15,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.order import Ties
-from weir.core.origin import judgment_marks
+from weir.core.origin import counted_once, judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.roles import judged_run
@@ -315,9 +315,12 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     """Return {unit: score tables of its datasets} for a comparison across datasets (`unit_names`).
 
-    The tables have only the systems that all datasets have; {} for fewer than two such systems.
+    The tables have only the systems that all datasets have; {} for fewer than two such systems. Of datasets of the
+    same queries and judgments only the first is there.
     """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
+    counted = counted_once((t.dataset, t.asked) for t in tables)
+    tables = [t for t in tables if counted[t.dataset] == t.dataset]
     unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
     for one in tables if len(shared) > 1 else ():
         part = one.ordered([one.systems.index(s) for s in shared])

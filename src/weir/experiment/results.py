@@ -15,7 +15,7 @@ from zipfile import is_zipfile
 
 import numpy as np
 
-from weir.core.origin import Origin, other_algorithms
+from weir.core.origin import Origin, counted_once, other_algorithms, repeated_notes
 from weir.core.results import ResultKind
 from weir.core.rounding import counted, one_or_more, part_of
 from weir.core.scores import Note, Row, Scores
@@ -274,6 +274,11 @@ class ResultCell:
         )
 
     @property
+    def asked(self) -> str:
+        """Return `Origin.asked` of the scores; "" for a collection without judgments."""
+        return self.origin.asked if self.rows else ""
+
+    @property
     def conventions(self) -> str:
         """Return the conventions of the scores, as text, by the recorded rule for self-matches."""
         return self_match_rule(dict(self.settings).get("self_match", "keep"))
@@ -455,6 +460,7 @@ def chosen_cells(
 def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
     """Return the results by dataset, uniquely named (`dataset_names`)."""
     called = [_called(cell, *names) for cell, names in zip(cells, dataset_names(cells), strict=True)]
+    called = with_repeats(called)
     places = list(dict.fromkeys(cell.dataset for cell in called))
     return _labelled(sorted(called, key=lambda cell: places.index(cell.dataset)))
 
@@ -491,6 +497,22 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
     return [
         (name + f":{cell.split}" * (len(splits[name]) > 1) + rule(cell) * (len(rules[name]) > 1), name)
         for name, cell in zip(units, cells, strict=True)
+    ]
+
+
+def datasets_counted(cells: Iterable[ResultCell]) -> dict[str, str]:
+    """Return {dataset: the first one of the same queries and judgments} (`counted_once`)."""
+    return counted_once((cell.dataset, cell.asked) for cell in cells)
+
+
+def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
+    """Return the results with `Row.repeats` for each dataset of the queries and judgments of an earlier one."""
+    cells = list(cells)
+    first = datasets_counted(cells)
+    before = {name: "" if one == name else one for name, one in first.items()}
+    return [
+        replace(cell, rows=tuple(replace(row, repeats=before[cell.dataset]) for row in cell.rows))
+        for cell in cells
     ]
 
 
@@ -1476,7 +1498,7 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
     said = [note if len(of) == len(datasets) else note.about(", ".join(of)) for note, of in of_note.items()]
     unscored = list[Note]()
     own = [f"{one.dataset}, {one.called}: {said_so}" for one in cells if (said_so := _own_said(one))]
-    for sentences_of in (unscored_notes(cells), _unread_notes(cells), own):
+    for sentences_of in (unscored_notes(cells), _unread_notes(cells), changed_rankings(cells), own):
         if sentences_of:
             first, *more = sentences_of
             so_do = f"; {len(more)} more alike" if more else ""
@@ -1485,9 +1507,27 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
     alike = look_alike_notes(name for cell in cells for name in (cell.called, cell.dataset))
+    alike += repeated_notes(datasets_counted(cells))
     made = [*map(Note, [*alike, *mixed_provenance(cells, shown)]), *judgments, *said]
     depths = dict.fromkeys([*_short_rankings(cells, shown), *unequal_depths(cells, shown)])
     return [*made, *depths, *unscored, *row_notes(rows), *_tied_cut_notes(cells, shown)]
+
+
+def changed_rankings(cells: Iterable[ResultCell]) -> list[str]:
+    """Return a sentence for each result whose file of rankings has another size than its record says.
+
+    Files that are missing are left out; `weir verify` compares checksums.
+    """
+    sentences = []
+    for cell in cells:
+        for name, checksum in cell.ranked.files.items():
+            with suppress(OSError):
+                if (size := (cell.folder / name).stat().st_size) != checksum.bytes:
+                    sentences.append(
+                        f"{cell.folder / name}: changed since it was scored: {size:,} bytes, {checksum.bytes:,} "
+                        "recorded; the same weir run makes it again"
+                    )
+    return sentences
 
 
 def _tied_cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:

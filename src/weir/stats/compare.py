@@ -244,6 +244,8 @@ class ScoreTable:
     """Name of the query group; "" for all queries."""
     unit_of: str = ""
     """Collection of which the dataset is a split, its name in a mean over datasets."""
+    asked: str = ""
+    """Fingerprints of judgments and queries (`Origin.asked`); "" if not known."""
     answered: NDArray[np.bool_] | None = None
     """bool[systems, columns]: whether a system answered a query; None if columns are datasets."""
 
@@ -502,6 +504,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
         geometric=measure in first.geometric,
         queries=Ids(names).take(np.flatnonzero(shared)),
         unit_of=first.origin.collection or dataset,
+        asked=first.origin.asked,
         answered=np.stack(answered)[:, shared],
     )
 

@@ -109,7 +109,7 @@ def paper_table(
     than the published. Below are differences to the baseline in per cent, and counts of datasets above and
     below it.
 
-    units: {dataset: its unit in averages, such as its group}.
+    units: {dataset: its unit in averages, such as its group}; averages leave out datasets that are not in it.
 
     Raises UnknownName for a baseline without a score.
     """
@@ -119,7 +119,7 @@ def paper_table(
         raise UnknownName("system to be the baseline", baseline, systems)
     rows = [tuple(_row(scores, dataset, systems, direction(measure))) for dataset in datasets]
     scores = {key: one for key, one in scores.items() if not one.other_data}
-    averaged = [d for d in datasets if not _trained_on(scores, d, systems)]
+    averaged = [d for d in datasets if (not units or d in units) and not _trained_on(scores, d, systems)]
     beside = {s for s in systems for d in averaged if (d, s) in scores and (d, baseline) in scores}
     shared = [d for d in averaged if all((d, system) in scores for system in beside)]
     mean_of = {s: _mean(scores, s, shared, units or {}) for s in systems if s in beside}
@@ -509,7 +509,8 @@ def beside_tables(study: Study, publisher: str | Path, published_as: Sequence[st
             (one.dataset, name): _score_beside(one, own_of) for name in (*here, *others) for one in of[name]
         }
         baseline = f"{study.short_name(study.baseline)} {HERE}"
-        units = {dataset: study.unit_of.get(dataset, dataset) for dataset in there}
+        repeated = set(study.datasets) - study.unit_of.keys()
+        units = {dataset: study.unit_of.get(dataset, dataset) for dataset in there if dataset not in repeated}
         whole = paper_table(scores, measure, baseline if baseline in here else here[0], units=units)
         lines = [line for line in whole.rows if any(cell.text for cell in line[1:])]
         sources = dict.fromkeys(one.source for name in others for one in of[name])

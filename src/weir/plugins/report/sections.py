@@ -213,7 +213,7 @@ def _report_title(study: Study) -> str:
     numbers = dict(enumerate(words.split(" ")))
     systems, datasets = len(study.systems), len(study.units)
     left = f"{numbers.get(systems, str(systems)).capitalize()} {'system' if systems == 1 else 'systems'}"
-    if len(study.datasets) == 1:
+    if len(study.unit_of) == 1:
         return f"{left} on {study.datasets[0]}"
     where = study.units[0] if datasets == 1 else f"{numbers.get(datasets, str(datasets))} collections"
     return f"{left} on {where}"
@@ -221,8 +221,8 @@ def _report_title(study: Study) -> str:
 
 def lede(study: Study) -> str:
     """Return introductory sentences on systems, queries, collections, measures and tests."""
-    queries = sum(study.query_count(dataset) for dataset in study.datasets)
-    names = [f"{name} ({study.query_count(name):,})" for name in study.datasets]
+    queries = sum(study.query_count(dataset) for dataset in study.unit_of)
+    names = [f"{name} ({study.query_count(name):,})" for name in study.unit_of]
     where = (
         study.datasets[0]
         if len(names) == 1
@@ -476,7 +476,7 @@ def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, 
     dataset."""
     units: dict[str, list[tuple[float, float]]] = {}
     across = comparison.unit == "datasets"
-    for dataset in study.datasets if across else [comparison.dataset]:
+    for dataset in study.unit_of if across else [comparison.dataset]:
         row = study.mean_of.get((dataset, system, comparison.measure))
         mean = math.nan if row is None else row.mean
         low, high = (mean, mean) if row is None else (row.lowest, row.highest)
@@ -813,7 +813,7 @@ def _from_to(counts: Sequence[int]) -> str:
 
 
 def _weights_clause(study: Study) -> str:
-    if len(set(study.unit_of.values())) == len(study.datasets):
+    if len(set(study.unit_of.values())) == len(study.unit_of):
         return ", each counting alike"
     return ", where splits of one, and members of one group, count together"
 
@@ -821,7 +821,8 @@ def _weights_clause(study: Study) -> str:
 def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
     """Return the numbers of datasets on which a system is (better than the baseline, not separable from it,
     worse)."""
-    verdicts = [p.verdict for c in study.on(measure) if (p := study.against(c, system)) is not None]
+    counted = [c for c in study.on(measure) if c.dataset in study.unit_of]
+    verdicts = [p.verdict for c in counted if (p := study.against(c, system)) is not None]
     better, worse = verdicts.count("better"), verdicts.count("worse")
     return better, len(verdicts) - better - worse - verdicts.count("-"), worse
 
@@ -1450,7 +1451,7 @@ def _enough_queries(study: Study) -> Question:
 def _one_collection(study: Study) -> Question | None:
     measure = study.measures[0]
     whole = study.across(measure)
-    single = study.on(measure)
+    single = [c for c in study.on(measure) if c.dataset in study.unit_of]
     if whole is None or len(single) < 2 or not direction(measure):
         return None
     leader = whole.standings[0].system
@@ -1466,8 +1467,8 @@ def _one_collection(study: Study) -> Question | None:
             np.mean(
                 [
                     [study.cell_mean(d, s, measure) for s in common]
-                    for d in study.datasets
-                    if study.unit_of[d] == u
+                    for d, unit in study.unit_of.items()
+                    if unit == u
                 ],
                 0,
             )

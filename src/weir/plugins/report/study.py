@@ -31,6 +31,7 @@ from weir.experiment.results import (
     cell_notes,
     chosen_cells,
     current_cells,
+    datasets_counted,
     finished_and_lacking,
     largest_k,
     rows_with_groups,
@@ -178,13 +179,13 @@ class Study:
 
     @cached_property
     def units(self) -> tuple[str, ...]:
-        """The collections of the datasets; splits of one collection count once."""
-        return tuple(dict.fromkeys(cell.unit or cell.collection for cell in self.cells))
+        """The collections of the datasets; splits of one collection, and repeated ones, count once."""
+        return tuple(dict.fromkeys(c.unit or c.collection for c in self.cells if c.dataset in self.unit_of))
 
     @property
     def noun(self) -> str:
         """ "collections", or "datasets" if some are splits of one collection."""
-        return "collections" if len(self.units) == len(self.datasets) else "datasets"
+        return "collections" if len(self.units) == len(self.unit_of) else "datasets"
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -198,8 +199,10 @@ class Study:
 
     @cached_property
     def unit_of(self) -> dict[str, str]:
-        """{dataset: the group or collection as which it counts in means over datasets}."""
-        return unit_names({cell.dataset: cell.unit for cell in self.cells})
+        """{dataset: the group or collection as which it counts in statements over datasets}, without datasets
+        that repeat the queries and judgments of another."""
+        first = datasets_counted(self.cells)
+        return unit_names({c.dataset: c.unit for c in self.cells if first[c.dataset] == c.dataset})
 
     @cached_property
     def mean_of(self) -> dict[tuple[str, str, str], Row]:
@@ -225,7 +228,7 @@ class Study:
 
         A system with the same mean on all datasets gets no interval.
         """
-        across, single = self.across(measure), self.on(measure)
+        across, single = self.across(measure), [c for c in self.on(measure) if c.dataset in self.unit_of]
         if across is None:
             return single[0] if len(single) == 1 else None
         means: dict[str, set[float]] = {}

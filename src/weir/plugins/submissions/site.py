@@ -26,6 +26,7 @@ from weir.api.result_set import ResultSet
 from weir.api.rows import ROWS
 from weir.argument_types import checked
 from weir.core import frames
+from weir.core.origin import counted_once
 from weir.core.results import result_html, result_text
 from weir.core.rounding import counted, probability, score, typeset_change
 from weir.core.scores import Note, Row, Scores
@@ -44,6 +45,7 @@ from weir.experiment.results import (
     finished_cells,
     largest_k,
     not_as_published,
+    with_repeats,
 )
 from weir.files.atomic import atomic_dir, temporary_folder
 from weir.files.integrity import Checksum
@@ -155,7 +157,7 @@ def leaderboard(
     names = dict(zip(packs, distinct_names(stems, [file.name for file in packs]), strict=True))
     holding, refused, unshown = _cells_with_measure(packs, folder, measure, places, fetch, progress)
     systems = _named_systems(holding, names)
-    grid, rows = dict[tuple[str, str], Scores](), list[Row]()
+    grid = dict[tuple[str, str], Scores]()
     shown = list[ResultCell]()
     provenance, trained = dict[str, dict[str, str]](), dict[str, frozenset[str] | None]()
     for held, dataset, collection, title in systems:
@@ -169,7 +171,8 @@ def leaderboard(
         shown.append(
             replace(held.cell, dataset=dataset, unit=collection, label=title, title="", rows=tuple(own))
         )
-        rows += [row for row in own if row.measure == measure]
+    shown = with_repeats(shown)
+    rows = [row for cell in shown for row in cell.rows if row.measure == measure]
     if not rows:
         why = f"; {refused[0][0]}: {refused[0][1]}" if refused else ""
         raise BadValue(f"no pack holds verified scores by {measure}{why}")
@@ -352,8 +355,10 @@ def _boards(
     ) -> dict[tuple[str, str], Verdict]:
         units = dict[str, list[ScoreTable]]()
         tables = _tables({key: values for key, values in cells.items() if key[0] in of}, rows[0].measure)
-        unit_of = unit_names({one.dataset: one.unit_of for one in tables})
-        for one in tables:
+        first = counted_once((one.dataset, one.asked) for one in tables)
+        counted = [one for one in tables if first[one.dataset] == one.dataset]
+        unit_of = unit_names({one.dataset: one.unit_of for one in counted})
+        for one in counted:
             units.setdefault(unit_of[one.dataset], []).append(one)
         if not tables or (len(units) == 1 and len(tables) < len(of)):  # no order across collections
             return {}
@@ -396,10 +401,11 @@ def rank_ranges(
     Systems without shared collections are not ordered.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
-    unit_of = unit_names({row.dataset: row.unit for row in rows if row.dataset in datasets})
+    first = counted_once((row.dataset, row.repeats or row.dataset) for row in rows if row.dataset in datasets)
+    unit_of = unit_names({row.dataset: row.unit for row in rows if first.get(row.dataset) == row.dataset})
     systems = list(dict.fromkeys(system for _, system in means))
     on_each: dict[str, list[str]] = {system: [] for system in systems}
-    for pair in (pair for comparison in comparisons for pair in comparison.pairs):
+    for pair in (pair for one in comparisons if one.dataset in unit_of for pair in one.pairs):
         on_each[pair.second].append(pair.verdict)
         on_each[pair.first].append(pair.reversed.verdict)
     ranked = []
@@ -408,7 +414,7 @@ def rank_ranges(
         above, below, every = against.count("worse"), against.count("better"), on_each[system]
         own = [d for d in datasets if (d, system) in means]
         parts = dict[str, list[float]]()
-        for d in own:
+        for d in filter(unit_of.__contains__, own):
             parts.setdefault(unit_of[d], []).append(means[d, system])
         mean = (
             sum(sum(of) / len(of) for of in parts.values()) / len(parts)
