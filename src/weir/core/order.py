@@ -188,7 +188,7 @@ def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tup
 
     (0, 0) if none does, or if fewer than two, or than half of the nonempty rankings, have length k.
     """
-    if not tied_end.any():
+    if not np.count_nonzero(tied_end):
         return 0, 0
     k = int(length.max(initial=0))
     at_k = length == k

@@ -161,10 +161,14 @@ def _located(judgments: Rows, number: NDArray[Any], rankings: Rows, score: Float
             moved = ranks_and_ties(single, judged_key.astype(np.float32), single_groups)[0]
         float_rank = None if (moved == rank).all() else moved[order].astype(np.int32)
     others = [str(name) for name in rankings if name not in judgments]
+    shared, tied_end = np.zeros(len(judgments), np.int32), np.zeros(len(judgments), np.bool_)
+    if len(groups[0]):
+        shared = _of_judged_queries(judgments, rankings, tied(ptr, groups))
+        tied_end = _of_judged_queries(judgments, rankings, tied_at_end(ptr, groups))
     return Judged(
         Ids(Strings.of(map(str, judgments))),
         np.array(sizes, np.int32),
-        _of_judged_queries(judgments, rankings, tied(ptr, groups)),
+        shared,
         query[order].astype(np.int32),
         ranks,
         grade[row[order]],
@@ -176,7 +180,7 @@ def _located(judgments: Rows, number: NDArray[Any], rankings: Rows, score: Float
         min(others, default=""),
         float_rank,
         judgments=_Given(judgments, number, ideal_cuts),
-        tied_end=_of_judged_queries(judgments, rankings, tied_at_end(ptr, groups)),
+        tied_end=tied_end,
     )
 
 
@@ -191,8 +195,6 @@ def _looked_up(judgments: Rows, answers: list[Row], count: int) -> tuple[Int64, 
 
 
 def _of_judged_queries(judgments: Rows, rankings: Rows, values: NDArray[Any]) -> NDArray[Any]:
-    if not values.any():
-        return np.zeros(len(judgments), values.dtype)
     of_query = dict(zip(rankings, values.tolist(), strict=True))
     return np.array([of_query.get(query, 0) for query in judgments], values.dtype)
 

@@ -221,7 +221,8 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
         values[measures.index(_JUDGED_AT_10)] if _JUDGED_AT_10 in measures else _JUDGED_AT_10.computed(judged)
     )
     low = high = values
-    if judged.tied.any():
+    shared = int(judged.tied.sum())
+    if shared:
         from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 
         tied = Tied.of(judged)
@@ -240,7 +241,6 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
             raise BadValue(f"no query counts: none of {len(judged)} is left by {conventions}")
         at_10 = np.where(counts, at_10, np.nan)
         values, low, high = (np.where(counts, of_all, np.nan) for of_all in (values, low, high))
-    shared = int(judged.tied.sum()) if judged.tied.any() else 0
     return Scores(
         tuple(map(str, measures)),
         judged.queries,
@@ -285,7 +285,7 @@ def check_shared_queries(
         refuse_exchanged_columns(judgments, run(), where)
     if judged.intents is None and answered:
         refuse_exchanged_files(judged, run, where)
-    if not (judged.grade > 0).any():
+    if not np.count_nonzero(judged.grade > 0):
         warn_without_relevant(judged)
     if not answered and judged.ignored and len(judged):
         raise BadValue(
