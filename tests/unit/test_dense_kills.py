@@ -96,7 +96,8 @@ def test_interrupted_it_says_so_in_a_line_and_keeps_what_is_finished(tmp_path, s
     said = errors.decode().rstrip("\n").split("\n")[-1]
     assert said == "weir: interrupted; finished work is kept, run the same command to resume"
     assert b"Traceback" not in errors
-    assert not [p for p in (tmp_path / "stopped").rglob("*") if p.is_file() and p.suffix != ".lock"]
+    left = [p for p in (tmp_path / "stopped").rglob("*") if p.is_file() and p.suffix != ".lock"]
+    assert [p.name for p in left] == ["grid.json"]  # what was asked for
     answered = [text for asked in manners.asked[1:3] for text in asked.texts]
     manners.asked.clear()
     again = subprocess.run(**run("stopped"), capture_output=True, check=True)

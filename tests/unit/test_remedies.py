@@ -27,8 +27,8 @@ def ones(texts):
     [
         (lambda: weir.Dense(lambda texts: [*ones(texts)]), "encoder"),
         (lambda: weir.system(lambda queries, k: {}), "system"),
-        (lambda: weir.reranker(lambda pairs: [*ones(pairs)]), "reranker"),
-        (lambda: weir.BM25() >> (lambda pairs: [*ones(pairs)]), "reranker"),
+        (lambda: weir.reranker(lambda queries, texts: [*ones(texts)]), "reranker"),
+        (lambda: weir.BM25() >> (lambda queries, texts: [*ones(texts)]), "reranker"),
     ],
 )
 def test_a_function_without_a_name_is_told_who_gives_it_one(made, adapter):

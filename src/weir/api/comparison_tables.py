@@ -109,8 +109,8 @@ def _comparison_tables(
     few = dict.fromkeys(c.count for c in across if not c.reach.possible)
     undecided = [
         sentences(
-            f"no test over {' or '.join(map(str, few))} datasets can decide here; `long=True` lists the tests on each "
-            "dataset"
+            f"no test over {' or '.join(map(str, few))} datasets can decide here; the long form lists the tests on "
+            "each dataset"
         )
     ] * bool(few)
     return (*grids, *undecided, *compare_tables(relabelled(across, names), long, explain))

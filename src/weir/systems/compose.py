@@ -423,12 +423,13 @@ def as_reranker(
     if isinstance(given, Reranker):
         return _unchanged(given, name, version)
     if isinstance(given, PairPredictor) or (callable(given) and not isinstance(given, Retriever)):
+        identity = _identity(given, name, version, FunctionReranker.adapter)
         if not isinstance(given, PairPredictor) and not _takes_texts(given):
             raise BadValue(
                 f"{_in_message(given)} does not take two arguments; a function that re-ranks takes (query texts, "
                 f"document texts), an object with predict(pairs) takes pairs"
             )
-        return FunctionReranker(given, _identity(given, name, version, FunctionReranker.adapter), depth)
+        return FunctionReranker(given, identity, depth)
     if isinstance(given, Retriever) or is_encoder(given) or isinstance(given, EncoderLike):
         own = given if isinstance(given, Retriever) else as_system(given)
         raise BadValue(
