@@ -37,7 +37,7 @@ def test_a_function_without_a_name_is_told_who_gives_it_one(made, adapter):
     assert (
         str(refused.value) == f"a lambda has no name of its own; give one: weir.{adapter}(..., name='mine')"
     )
-    assert "mine" in str(getattr(weir, adapter)(lambda texts: [*ones(texts)], name="mine"))
+    assert "mine" in str(getattr(weir, adapter)(lambda texts, *_: [*ones(texts)], name="mine"))
 
 
 @pytest.mark.parametrize("lacking", ["system", "user", "objective", "max_tokens"])
