@@ -50,7 +50,7 @@ def works(base: Path) -> dict[str, Work]:
     """Return the kinds of work; the results folder that packs and reports read is made here."""
     words = [f"w{n}" for n in range(400)]
     draw = random.Random(3)
-    texts = {f"d{i}": (f"title {i}", " ".join(draw.choices(words, k=60))) for i in range(2000)}
+    texts = {f"d{i}": (f"title {i}", " ".join(draw.choices(words, k=200))) for i in range(2000)}
     collections = [
         str(write_collection(base / name, dict(list(texts.items())[first::2])))
         for first, name in enumerate("ab")
@@ -66,7 +66,7 @@ def works(base: Path) -> dict[str, Work]:
     (base / "documents.jsonl").write_text(lines, encoding="utf-8")
     return {
         "run": Work(grid),
-        "index in blocks": Work(grid, {"WEIR_MAX_RAM": "500K"}),
+        "index in blocks": Work(grid, {"WEIR_MAX_RAM": "1M"}),
         "pack": Work(("submit", "pack", str(base / "results"), "-o", "OUT/p.weir.zip")),
         "import": Work(("data", "import", str(base / "documents.jsonl"), "-o", "OUT/imported")),
     }
@@ -101,8 +101,7 @@ def ended(work: Work, place: Path, out: Path, number: int = 0) -> int:
     sys.addaudithook(count)
     code = 70
     try:
-        weir_main([str(out) + a[3:] if a.startswith("OUT") else a for a in work.arguments])
-        code = 0
+        code = weir_main([str(out) + a[3:] if a.startswith("OUT") else a for a in work.arguments])
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
