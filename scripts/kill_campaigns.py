@@ -23,12 +23,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.unit.brooklet import write_collection  # noqa: E402
-from tests.unit.results import contents  # noqa: E402
+from tests.unit.brooklet import write_collection  # noqa: E402  the path comes first
+from tests.unit.results import contents  # noqa: E402  the path comes first
 
-from weir.cli.main import main as weir_main  # noqa: E402
-from weir.settings import settings  # noqa: E402
-from weir.systems.lexical import inversion  # noqa: E402
+from weir.cli.main import main as weir_main  # noqa: E402  the path comes first
+from weir.settings import settings  # noqa: E402  the path comes first
+from weir.systems.lexical import inversion  # noqa: E402  the path comes first
 
 CHANGES = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate"}
 

@@ -474,8 +474,8 @@ class Experiment:
                             keep_order(at, judgments=judged)
                         done[number] = completed
             return [cell_of(*done[number]) for number in sorted(done)]
-        except Exception:
-            if begun is not None and not done:  # what cannot be made is not missing
+        except Exception:  # raised again; what cannot be made, for whatever reason, is not missing
+            if begun is not None and not done:
                 take_back_order(at, *begun)
             raise
         finally:
