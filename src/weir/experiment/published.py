@@ -253,7 +253,7 @@ class PublishedNames:
 
         given: scores of MTEB's results, whose models and tasks may be named too.
 
-        PUBLISHED may also be a system or model of Weir, such as minilm; it stands for all models that this
+        PUBLISHED may also be a system or model of Weir, such as minilm; it names all models that this
         should reproduce. Raises UnknownName for a name that is not among these results or not published,
         BadValue for words that fit several published models, and other texts.
         """

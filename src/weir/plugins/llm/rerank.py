@@ -84,7 +84,7 @@ def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> li
 
 @dataclass(frozen=True)
 class Ordering:
-    """Settings of the order in which a method shows candidates; None stands for the method's default.
+    """Settings of the order in which a method shows candidates; None is the method's default.
 
     Raises BadValue for a value out of range or not in SORTS or ORDERS.
     """
