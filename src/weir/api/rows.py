@@ -60,7 +60,7 @@ def labels_of(given: Sequence[str] | Mapping[str, str], names: Iterable[str]) ->
 
 @dataclass(frozen=True)
 class GridCell:
-    """A mean in a grid of results, with marks that compare it with other systems' means."""
+    """A mean in a grid of results, with its marks."""
 
     mean: float
     """The mean over queries, or over datasets."""

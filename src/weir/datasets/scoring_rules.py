@@ -131,7 +131,7 @@ class ScoringRules:
     def join_run(self, run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
         """Return a run file joined with judgments, by these conventions and the collection's restrictions.
 
-        Raises FormatError for a malformed file.
+        Raises FormatError for a malformed file, BadValue for a run without a judged query.
         """
         try:
             judged = join_run(run, qrels, conventions, self.queries)

@@ -435,7 +435,8 @@ class Experiment:
         share: cells to begin with; results that other processes still compute are then left out.
         on: address of a cluster, such as ray.
 
-        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder.
+        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError for a
+        folder that cannot be written.
         """
         if is_address(at):
             raise BadValue(

@@ -82,8 +82,7 @@ _SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 @dataclass(frozen=True)
 class GridOrder:
-    """The datasets and systems of a results folder in the order in which they were run, with current judgments
-    and labels."""
+    """The datasets and systems of a results folder in the order in which they were run."""
 
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()

@@ -94,8 +94,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True, eq=False)
 class LabelTables:
-    """A confusion table of two raters' labels for each query, and the number of pairs that only one of them
-    labelled."""
+    """A confusion table of two raters' labels for each query."""
 
     queries: Ids
     labels: Float64

@@ -36,7 +36,7 @@ class Preference:
 
 @dataclass(frozen=True)
 class WinRate:
-    """Wins, ties and losses of `first` against `second`, and the win rate of `first` with its interval."""
+    """The wins, ties and losses of `first` against `second`."""
 
     first: str
     second: str
