@@ -43,7 +43,7 @@ from weir.files.text_files import Watch, unwatched
 
 
 def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) -> Queries:
-    """Return the queries with metadata completed for one split.
+    """Return the queries of a split with candidates, instructions and marks of unanswerable queries filled in.
 
     judged: judgments of the split.
     candidates: "judged" if only the documents judged for a query may be ranked.
@@ -301,8 +301,8 @@ class Dataset:
 
     @cached_property
     def qrels(self) -> Qrels:
-        """Judgments of this split, without unanswerable queries; they may name documents and queries that the
-        collection lacks."""
+        """Judgments of this split, also of documents and queries that the collection lacks; without queries that are
+        marked unanswerable and have no relevant document."""
         if self.layout.queries is None:
             return self._judgments
         return answerable(self._judgments, self.settled_queries)

@@ -101,7 +101,7 @@ class ScoringRules:
 
     def refuse_strangers(self, qrels: Qrels) -> None:
         """Raise BadValue if no judged query, or no judged document, is in the collection; nothing is checked
-        without one."""
+        without a collection."""
         dataset = self.dataset
         if dataset is not None:
             queries = None if dataset.layout.queries is None else dataset.all_queries.ids

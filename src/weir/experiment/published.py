@@ -448,7 +448,9 @@ def unknown_name(known: Reported) -> str:
 
 
 def publisher_of(model: str) -> Publisher:
-    """Return the publisher of a model's scores, named in brackets after the model, with its documented rules."""
+    """Return the publisher of a model's scores, with its documented rules (none if unknown).
+
+    model: ends in "[publisher]"; a model without brackets is its own publisher."""
     name = model.rpartition("[")[2].removesuffix("]")
     return Publisher(name, **toml_facts("publishers.toml").get(name, {}))
 

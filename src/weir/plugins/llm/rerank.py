@@ -985,7 +985,7 @@ def traced(
 
     The re-ranking runs again on stored answers; prompts that depend on a missing answer are left out.
 
-    recorded: a client without exchanges; it is used up.
+    recorded: a client without exchanges, not to be used again.
     candidates: the first stage's ranking, cut at the re-ranker's depth.
     """
     verdicts: list[tuple[VerdictKind, object]] = []

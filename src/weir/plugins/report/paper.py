@@ -105,9 +105,9 @@ def paper_table(
 ) -> Table:
     """Return a table of datasets x systems: in each row the best score bold, the second underlined.
 
-    Averages leave out datasets that some system lacks or on which most were trained, and scores of other data
-    than the published. Below are differences to the baseline in per cent, and counts of datasets above and
-    below it.
+    Averages leave out a dataset that some system lacks, a dataset that most systems were trained on, and scores
+    whose data differ from the published. Below are differences to the baseline in per cent, and counts of
+    datasets above and below it.
 
     units: {dataset: its unit in averages, such as its group}; averages leave out datasets that are not in it.
 
