@@ -200,11 +200,24 @@ OLD = "manifest.json"
 AGAIN = "written by Weir 0.1, whose records this version does not read; run the same grid into another folder"
 
 
-def rankings_file(folder: Path) -> Path:
+def rankings_file(folder: Path, record: Record | None) -> Path:
     """Return the path of a result's run file, which may be missing; raises FormatError for a pipe or a link out
-    of the folder."""
+    of the folder. Warns (RankingWarning) if its size is not the recorded one."""
     path = run_file(folder)
-    return named_file(folder, path.name, path, "its rankings, in its own folder")
+    named_file(folder, path.name, path, "its rankings, in its own folder")
+    for said in () if record is None else _changed_files(folder, record):
+        warn_of_ranking(said)
+    return path
+
+
+def _changed_files(folder: Path, record: Record) -> Iterator[str]:
+    for name, checksum in record.files.items():
+        with suppress(OSError):
+            if (size := (folder / name).stat().st_size) != checksum.bytes:
+                yield (
+                    f"{folder / name}: changed since it was scored: {size:,} bytes, {checksum.bytes:,} recorded; "
+                    "the same weir run makes it again"
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +258,7 @@ class ResultCell:
     @property
     def run(self) -> Path:
         """Return the path of the rankings; raises FormatError for a pipe or a link out of the folder."""
-        return rankings_file(self.folder)
+        return rankings_file(self.folder, self.ranked)
 
     @property
     def collection(self) -> str:
@@ -566,7 +579,7 @@ def runs_in(folder: Path) -> list[Path]:
     results left out for a smaller k.
     """
     if (folder / RECORD).exists() or run_file(folder).exists():
-        return [rankings_file(folder)]
+        return [rankings_file(folder, record_of(folder))]
     cells = _cells_of(folder)
     places = list(dict.fromkeys(name for name, _ in dataset_names(cells)))
     if len(places) > 1:
@@ -1514,16 +1527,7 @@ def changed_rankings(cells: Iterable[ResultCell]) -> list[str]:
 
     Files that are missing are left out; `weir verify` compares checksums.
     """
-    sentences = []
-    for cell in cells:
-        for name, checksum in cell.ranked.files.items():
-            with suppress(OSError):
-                if (size := (cell.folder / name).stat().st_size) != checksum.bytes:
-                    sentences.append(
-                        f"{cell.folder / name}: changed since it was scored: {size:,} bytes, {checksum.bytes:,} "
-                        "recorded; the same weir run makes it again"
-                    )
-    return sentences
+    return [said for cell in cells for said in _changed_files(cell.folder, cell.ranked)]
 
 
 def _tied_cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
