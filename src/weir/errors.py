@@ -82,8 +82,8 @@ def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     text, folded = name.lower(), dict[str, list[str]]()
     for one in sorted(known, key=lambda one: one[:1] != name[:1]):
         folded.setdefault(one.lower(), []).append(one)
-    near = difflib.get_close_matches(text, folded, n=count, cutoff=NEAR)
-    near += [n for n in folded if sorted(n) == sorted(text)]
+    near = [n for n in folded if sorted(n) == sorted(text)]
+    near += difflib.get_close_matches(text, folded, n=count, cutoff=NEAR)
     near += [n for n in folded if len(n) == len(text) > 1 and sum(map(str.__ne__, n, text)) == 1]
     near += [n for n in folded if len(text) >= _PART and text in n]
     return [one for n in dict.fromkeys(near) for one in folded[n]][:count]

@@ -69,6 +69,7 @@ def test_usual_names_are_read_to_one_canonical_name(text, ours):
     ("text", "error", "said"),
     [
         ("ndgc@10", UnknownName, "did you mean nDCG@10?"),
+        ("nCDG@10", UnknownName, "did you mean nDCG@10?"),
         ("precison@5", UnknownName, "did you mean P@5?"),
         ("recip_rnk", UnknownName, "did you mean RR?"),
         ("mapp", UnknownName, "did you mean AP?"),

@@ -97,8 +97,8 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
     if portion >= SELF_MATCHES:
         notes.append(
             Note(
-                f"{percent(portion)} of the queries of {dataset.name} are documents of it and find themselves "
-                "first; drop-self leaves these out",
+                f"{percent(portion)} of the queries of {dataset.name} are documents of it, which may find "
+                "themselves; drop-self leaves these out",
                 "identifier and text are the same; self_match = 'drop' in a TOML file of the collection, such as "
                 "collection.toml in its folder, leaves them out always, 'keep' says that they are meant",
             )

@@ -19,6 +19,7 @@ from weir.experiment.published import (
     Reported,
     claimant,
     claimed,
+    is_of_file,
     known_as,
     places_of,
     published,
@@ -119,7 +120,7 @@ def beside(
                     one.note,
                     tuple(claims),
                     runs_as,
-                    at.dataset,
+                    one.dataset,
                     dataset in own_as.collections,
                 )
                 beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
@@ -213,12 +214,15 @@ def beside_notes(scores: Sequence[BesideScore], own: str = "own systems") -> lis
     return [
         *made,
         *rules,
+        *[UNCHECKED] * any(is_of_file(one) for one in theirs),
         *none,
         *known,
         *claims,
         *["weir study reproduce compares what is claimed"] * compared,
     ]
 
+
+UNCHECKED = "MTEB's result files hold neither documents nor judgments: nothing checks that they scored these data"
 
 FOREMOST = 10
 """Number of published systems, beside those that one's own claim to be, that are shown at once."""
@@ -260,9 +264,8 @@ def _beside_tables(scores: Sequence[BesideScore], long: bool = False) -> tuple[T
         for system, cells in shown.items()
         if system not in left_out
     ]
-    more = (
-        f"{len(left_out)} more published systems, none above these in the first column; `long=True` shows all"
-    )
+    best = f"none above the first {FOREMOST} in the first column"
+    more = f"{len(left_out)} more published systems, {best}; `long=True` shows all"
     notes = [*[more] * bool(left_out), NO_TEST, *beside_notes(scores)]
     if len(sources) <= MOST_SOURCES:
         notes += [f"[{n}] {of}{f' ({note})' if note else ''}" for n, (of, note) in enumerate(sources, 1)]

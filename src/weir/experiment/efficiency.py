@@ -416,8 +416,8 @@ def unkept_indexes(results: Sequence[Efficiency]) -> list[str]:
         if one.unkept:
             systems.setdefault(one.unkept, {})[one.quality.system] = None
     return [
-        f"{lacking} is known of the index of {', '.join(names)}: none is kept for an object without a version, which "
-        "weir.encoder(model, version='2') gives"
+        f"{lacking} is known of the index of {', '.join(names)}: none is kept for an object without a version; "
+        "weir.encoder(model, version='1') gives it one, to be changed with the model"
         for lacking, names in systems.items()
     ]
 

@@ -447,11 +447,17 @@ def unknown_name(known: Reported) -> str:
     )
 
 
+def is_of_file(model: str) -> bool:
+    """Return True if a model's scores come from a file of MTEB's results: other published names end in brackets."""
+    return not model.endswith("]")
+
+
 def publisher_of(model: str) -> Publisher:
     """Return the publisher of a model's scores, with its documented rules (none if unknown).
 
-    model: ends in "[publisher]"; a model without brackets is its own publisher."""
-    name = model.rpartition("[")[2].removesuffix("]")
+    model: ends in "[publisher]"; other models are of MTEB's files.
+    """
+    name = "MTEB" if is_of_file(model) else model.rpartition("[")[2].removesuffix("]")
     return Publisher(name, **toml_facts("publishers.toml").get(name, {}))
 
 

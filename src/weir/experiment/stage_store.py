@@ -598,7 +598,7 @@ class StageCache:
 
 _REPLACED = (
     "its rankings replaced earlier ones of this name, as no version says that its object is still the same; "
-    "of an object with a version, as in weir.encoder(model, version='2'), they are kept"
+    "of an object with a version, as in weir.encoder(model, version='1'), they are kept until it changes"
 )
 
 

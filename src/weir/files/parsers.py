@@ -208,8 +208,8 @@ NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _POWERS = np.array([float(10**k) for k in range(23)], np.float64)  # exact
 _PLAIN = (1e-4, 1e15)
 """Magnitudes written without an exponent."""
-_BLOCK_NUMBERS = 1 << 15
-_BLANK, _HASH, _END, _RETURN, _QUOTE, _MINUS, _PLUS, _ZERO, _NINE = b' #\n\r"-+09'
+_BLOCK_NUMBERS, _LONGEST_PLAIN = 1 << 15, 24
+_BLANK, _HASH, _END, _RETURN, _QUOTE, _MINUS, _PLUS, _ZERO, _NINE, _DOT = b' #\n\r"-+09.'
 _SPLIT = 134217729.0  # 2**27 + 1 halves a double's figures
 _ONES = np.uint64(0x0101010101010101)
 _HIGHS = np.uint64(0x8080808080808080)
@@ -241,12 +241,27 @@ def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, In
     for at in range(0, len(start), _BLOCK_NUMBERS):
         stop = at + _BLOCK_NUMBERS
         value[at:stop] = _parse_plain(buf, start[at:stop], length[at:stop])
+        rest = at + np.flatnonzero(np.isnan(value[at:stop]))
+        value[rest] = _parse_long(buf, start[rest], length[rest])
     bad = []
     for i in np.flatnonzero(np.isnan(value)).tolist():
         value[i] = parse_slowly(buf[start[i] : start[i] + length[i]].tobytes())
         if np.isnan(value[i]):
             bad.append(i)
     return value, np.array(bad, np.int64)
+
+
+def _parse_long(buf: Bytes, start: Int64, length: Int64) -> Float64:
+    # Of digits with at most one dot, checked all at once, as Python reads them; NaN for other text.
+    value = np.full(len(start), np.nan)
+    place = np.arange(_LONGEST_PLAIN)
+    inside = place < length[:, None]
+    text = np.where(inside, buf[np.minimum(start[:, None] + place, len(buf) - 1)], np.uint8(0))
+    digit, dot = text - np.uint8(_ZERO) < 10, text == _DOT
+    plain = (digit | dot | ~inside).all(axis=1) & (length <= _LONGEST_PLAIN)
+    plain &= (dot.sum(axis=1) <= 1) & digit.any(axis=1)
+    value[plain] = list(map(float, text[plain].view(f"S{_LONGEST_PLAIN}").ravel().tolist()))
+    return value
 
 
 def _parse_plain(buf: Bytes, start: Int64, length: Int64) -> Float64:

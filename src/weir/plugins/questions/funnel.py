@@ -364,10 +364,11 @@ def _losses(rows: Int64, ranks: Sequence[Int64], joined: _Joined) -> Iterator[_L
     rows = rows[np.lexsort((rows, np.where(last > 0, last, np.iinfo(np.int64).max), -qrels.grade[rows]))]
     names = qrels.docs.take(qrels.doc[rows]).tolist()
     asked = qrels.queries.take(joined.query[rows]).tolist()
+    query_texts = {query: joined.query_text(query) for query in dict.fromkeys(asked)}
     for row, query, name, text in zip(rows.tolist(), asked, names, joined.document_texts(names), strict=True):
         places = tuple(int(one[row]) for one in ranks if one[row] > 0)
         grade = float(qrels.grade[row])
-        yield _LostDocument(query, joined.query_text(query), name, grade, places, text)
+        yield _LostDocument(query, query_texts[query], name, grade, places, text)
 
 
 def _leaks(stages: Sequence[StageRanking], joined: _Joined) -> Iterator[LeakedDocument]:

@@ -390,6 +390,9 @@ def published_table(
     if not own:
         names = sorted({one.model.rpartition("[")[2].rstrip("]") for one in published(measure=measure)})
         there = f"tables: {', '.join(sorted(PUBLISHED))}; scores by {measure}: {', '.join(names)}"
+        if Path(name).exists():
+            there = f"results of MTEB's stand beside one's own in a page, which `out` names; {there}"
+            raise BadValue(f"{name} is no table: {there}")
         raise BadValue(f"'{name}' is not published here; there are {there}")
     source = own[0].source
     own = _chosen(own, datasets, systems)
