@@ -150,7 +150,7 @@ class ScoreLists:
         return np.bincount(rows, values, len(self.ptr) - 1).astype(np.float64, copy=False)
 
     def _extremes(self) -> tuple[Float64, Float64]:
-        """0 for an empty list."""
+        """Return the (lowest, highest) score of each list, float64[Q] each; 0 for an empty list."""
         extremes, filled = np.zeros((2, len(self.ptr) - 1)), np.flatnonzero(self.list_lengths)
         if len(filled):
             for row, function in zip(extremes, (np.minimum, np.maximum), strict=True):
@@ -444,9 +444,9 @@ def rbc(candidates: Candidates, *, p: float = 0.8) -> Float64:
 
 @fusion("borda")
 def borda(candidates: Candidates) -> Float64:
-    """Sum Borda points: of c documents a run gives its first one c points, its second c - 1, ...
+    """Sum Borda points: of the c documents of all runs, a run gives its first c points, its second c - 1, ...
 
-    Unreturned documents share the remaining points. Source: Aslam and Montague 2001.
+    Documents that a run lacks share its remaining points equally. Source: Aslam and Montague 2001.
     """
     pooled = np.bincount(candidates.query, minlength=candidates.sizes.shape[1])
     shared = (pooled - candidates.sizes + 1) / 2
