@@ -187,7 +187,7 @@ class WordTokenizer:
     """Longest word in UTF-16 units; longer ones are split, as in Lucene."""
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a text in order, found in Python without compiled code."""
+        """Return the words of a text in order."""
         return [text[a:b] for a, b in self.spans(text)]
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:

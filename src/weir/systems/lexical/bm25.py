@@ -430,7 +430,7 @@ class BM25:
 
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
         """Return the searcher of a corpus, stored in the context's folder if it has one; without one, raises
-        BadValue for an index above the memory budget.
+        BadValue above the memory budget.
 
         keep_terms: also store each document's terms, for query expansion.
         """
