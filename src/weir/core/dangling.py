@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from weir.core.rounding import counted, part_of
 from weir.core.scores import Note
 from weir.core.strings import Ids
 from weir.errors import BadValue
+from weir.values import dataclass
 
 EXAMPLES = 3
 """Documents that a note names."""
