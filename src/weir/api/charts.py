@@ -547,6 +547,5 @@ def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> He
 
 
 def by_system(drawn: HeatMap, numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map of datasets x systems, with rows and columns exchanged if there are more than
-    MANY_SYSTEMS systems."""
+    """Return a heat map of datasets x systems; of more than MANY_SYSTEMS systems, each system is a row."""
     return drawn.turned if len(numbers.names) > MANY_SYSTEMS else drawn

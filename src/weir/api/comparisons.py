@@ -523,8 +523,9 @@ def _why_engine(
 def abstention(
     run: object, scores: Scores, confidence: Literal["max", "std", "diff1"] = "max"
 ) -> ResultSet[Abstention]:
-    """Return, for each measure, the means as ever more of the least confident queries are left out, and the area
-    gained (nAUC).
+    """Return, for each measure, the mean at each share of least confident queries left out, and nAUC.
+
+    nAUC is the area gained over the mean of all, as a share of the gain if the worst queries went first.
 
     run: the ranking that was scored, as `evaluate` takes it.
     confidence: "max", the best score, "std", the standard deviation of the scores, or "diff1", the best less the

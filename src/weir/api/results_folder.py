@@ -491,7 +491,7 @@ def official_scores(
     qrels, runs: see `evaluate`; without runs a results folder.
     collection: the collection whose judgments score a folder, if its own is not on this machine.
 
-    Warns (RankingWarning) of what the program reads in another way, and of runs that cannot be scored. Raises
+    Warns (RankingWarning) of input that the program reads in another way, and of runs that cannot be scored. Raises
     UnknownName for another scorer than "birco", BadValue for rankings of incomplete pools.
     """
     if scorer != "birco":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -115,6 +115,16 @@ class GridTable:
         return replace(tables[0], turned=tables[1], leading=mean)
 
 
+def _means_over(
+    of_measure: Mapping[tuple[str, str], float], systems: Iterable[str], units: Collection[Sequence[str]]
+) -> Iterator[tuple[str, float]]:
+    for system in systems:
+        parts = [[of_measure.get((d, system), math.nan) for d in of] for of in units]
+        mean = math.fsum(math.fsum(of) / len(of) for of in parts) / len(parts)
+        if not math.isnan(mean):
+            yield system, mean
+
+
 def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> tuple[GridTable, ...]:
     """Return a grid for each measure, datasets and systems in the order of their first row.
 
@@ -147,11 +157,9 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
         if len(units) > 1:
             last = f"mean of {len(units)} datasets"
             datasets.append(last)
-            for system in systems:
-                parts = [[of_measure.get((d, system), math.nan) for d in of] for of in units.values()]
-                mean = math.fsum(math.fsum(of) / len(of) for of in parts) / len(parts)
-                if not math.isnan(mean):
-                    of_measure[last, system] = mean
+            of_measure |= {
+                (last, system): mean for system, mean in _means_over(of_measure, systems, units.values())
+            }
         own = [c for c in compared if c.measure == measure]
         by_column = {c.dataset: c for c in own if c.unit != "datasets"}
         across = next((c for c in own if c.unit == "datasets"), None)

@@ -64,7 +64,7 @@ def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
     """Return the share of the query's distinct terms that each judged document's text contains,
     float64[judgments].
 
-    Terms are those of Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no
+    Lucene's EnglishAnalyzer makes the terms. NaN if the query or document is missing, or the query has no
     term.
     """
     corpus, queries = subject.need_corpus(), subject.need_queries()

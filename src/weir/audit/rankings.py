@@ -87,8 +87,8 @@ def same_rankings(subject: Subject) -> Iterator[Finding]:
 def places_in(first: Run, second: Run) -> Int64:
     """Return the rank in `first` of each of the top ten documents of `second`, int64[queries, 10].
 
-    0 stands for a document that is not in the top 100 of `first`, -1 for ranks beyond the end of a ranking of
-    `second`. Rows are the queries that both runs answer, in the order of `second`.
+    0 if a document is not in the top 100 of `first`, -1 beyond the end of a ranking of `second`.
+    Rows are the queries that both runs answer, in the order of `second`.
     """
     candidates, top = first.top(CANDIDATES), second.top(FIRST_RANKS)
     query = candidates.queries.codes(top.queries.strings).astype(np.int64)

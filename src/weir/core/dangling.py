@@ -148,7 +148,7 @@ def other_texts_note(
     else [].
 
     kind: "query" or "document".
-    given: {identifier: text}; an empty text is not compared.
+    given: {identifier: text}. Empty texts are not compared.
     known: returns the collection's text of an identifier, "" if unknown.
 
     Case, blanks and invisible characters do not count; a passage of a document equals the document.

@@ -103,7 +103,7 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def counted_once(datasets: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return {dataset: the first one of the same queries and judgments}, itself for those that count in statements
+    """Return {dataset: the first one of the same queries and judgments}, itself if it counts in statements
     over datasets.
 
     datasets: (dataset, `Origin.asked`), "" for a dataset that is like no other.
@@ -115,7 +115,7 @@ def counted_once(datasets: Iterable[tuple[str, str]]) -> dict[str, str]:
 def repeated_notes(datasets: Mapping[str, str]) -> list[str]:
     """Return a sentence for each group of datasets that count once; [] if each counts.
 
-    datasets: as `counted_once` returns them.
+    datasets: see `counted_once`, which returns them.
     """
     alike: dict[str, list[str]] = {}
     for name, first in datasets.items():

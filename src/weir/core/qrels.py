@@ -375,7 +375,7 @@ def shown_number(value: object) -> str:
 
 @checked
 def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
-    """Return all judgments of `base`, and those of `other` for pairs that `base` does not judge, with their
+    """Return all judgments of `base`, and `other`'s for pairs that `base` does not judge, with their
     origins.
 
     `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects. Document rules are taken

@@ -44,7 +44,7 @@ from weir.values import dataclass
 
 
 def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) -> Queries:
-    """Return the queries with metadata completed for one split.
+    """Return the queries of a split with candidates, instructions and marks of unanswerable queries filled in.
 
     judged: judgments of the split.
     candidates: "judged" if only the documents judged for a query may be ranked.
@@ -88,7 +88,7 @@ def filtered(queries: Queries, corpus: Corpus) -> Queries:
 
 
 def answerable(judged: Qrels, queries: Queries) -> Qrels:
-    """Return the judgments without those of queries that are marked unanswerable."""
+    """Return the judgments of all queries but the unanswerable."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return judged
@@ -302,8 +302,8 @@ class Dataset:
 
     @cached_property
     def qrels(self) -> Qrels:
-        """Judgments of this split, without unanswerable queries; they may name documents and queries that the
-        collection lacks."""
+        """Judgments of this split, also of documents and queries that the collection lacks; without queries that are
+        marked unanswerable and have no relevant document."""
         if self.layout.queries is None:
             return self._judgments
         return answerable(self._judgments, self.settled_queries)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from weir.errors import BadValue, UnknownName
 from weir.experiment.mteb_files import MTEB_MEASURES, mteb_scores
 from weir.experiment.published import (
     PublishedNames,
+    PublishedScore,
+    Reported,
     claimant,
     claimed,
     known_as,
@@ -124,29 +126,36 @@ def beside(
                 beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
     files = {one.source for one in given}
     if not any(one.source and (not given or one.source in files) for one in beside_rows):
-        split = {dataset: one.split for dataset, (one, _) in known.items() if f":{one.split}" not in dataset}
-        called = {row.dataset: f"{row.dataset}:{split.get(row.dataset, '')}".rstrip(":") for row in rows}
-        places = _some(f"{row.measure} on {called[row.dataset]}" for row in rows)
-        held = _some(f"{one.dataset}:{one.split}" for one in given) or _some(sorted(others))
-        there_is = f"; there is {held}" if held else ""
-        mine = [cell.dataset for cell in cells if cell.collection not in catalogue.collection_names()]
-        if (
-            given
-            and mine
-            and {one.dataset for one in given}.isdisjoint(one.dataset for one, _ in known.values())
-        ):
-            tasks = {one.dataset for one in given}
-            name = min(tasks) if len(tasks) == 1 else "TASK"
-            pair = f"{mine[0]}={name}"
-            there_is += (
-                f"; a collection is matched with a task by its name: if {_some(mine)} is one of these, say so, as by "
-                f"`published_as={[pair]!r}`"
-            )
-        unknown = [one for one, _ in known.values() if not given and unknown_name(one)]
-        names = _some(one.dataset for one in unknown)
-        why = f"; {unknown_name(replace(unknown[0], dataset=names))}" if unknown else ""
-        raise BadValue(f"nothing of '{text}' is published for {places}{there_is}{why}")
+        raise _nothing_published(text, rows, cells, known, given, others)
     return beside_rows
+
+
+def _nothing_published(
+    text: str,
+    rows: Sequence[Row],
+    cells: Sequence[ResultCell],
+    known: Mapping[str, tuple[Reported, str]],
+    given: Sequence[PublishedScore],
+    others: set[str],
+) -> BadValue:
+    split = {dataset: one.split for dataset, (one, _) in known.items() if f":{one.split}" not in dataset}
+    called = {row.dataset: f"{row.dataset}:{split.get(row.dataset, '')}".rstrip(":") for row in rows}
+    places = _some(f"{row.measure} on {called[row.dataset]}" for row in rows)
+    held = _some(f"{one.dataset}:{one.split}" for one in given) or _some(sorted(others))
+    there_is = f"; there is {held}" if held else ""
+    mine = [cell.dataset for cell in cells if cell.collection not in catalogue.collection_names()]
+    if given and mine and {one.dataset for one in given}.isdisjoint(one.dataset for one, _ in known.values()):
+        tasks = {one.dataset for one in given}
+        name = min(tasks) if len(tasks) == 1 else "TASK"
+        pair = f"{mine[0]}={name}"
+        there_is += (
+            f"; a collection is matched with a task by its name: if {_some(mine)} is one of these, say so, as by "
+            f"`published_as={[pair]!r}`"
+        )
+    unknown = [one for one, _ in known.values() if not given and unknown_name(one)]
+    names = _some(one.dataset for one in unknown)
+    why = f"; {unknown_name(replace(unknown[0], dataset=names))}" if unknown else ""
+    return BadValue(f"nothing of '{text}' is published for {places}{there_is}{why}")
 
 
 def _some(names: Iterable[str]) -> str:
@@ -169,7 +178,7 @@ def own_notes(others: Iterable[str], own: str = "own systems") -> list[str]:
     """Return sentences on how Weir's own scores are made.
 
     others: how collections differ from the published ones, "" if they do not.
-    own: what tables call one's own systems.
+    own: name of one's own systems in tables.
     """
     how = "every judged query counts, and ties stand by descending identifier"
     return [
@@ -188,7 +197,7 @@ def beside_notes(scores: Sequence[BesideScore], own: str = "own systems") -> lis
     """Return sentences on how scores are made, measures with no published score, collections published
     under other names, and systems that claim to be a published model.
 
-    own: what tables call one's own systems.
+    own: name of one's own systems in tables.
     """
     claims = dict.fromkeys(f"{mine} claims to be {one.system}" for one in scores for mine in one.claimed_by)
     others = dict.fromkeys((one.dataset, one.reported_as, one.declared) for one in scores if one.reported_as)

@@ -95,7 +95,7 @@ def compare_cells(
 
     cells: finished results, or their `scores_of_cells`.
     measures: by default all with a better direction.
-    baseline: a system that all others are compared with; None compares all pairs.
+    baseline: a system that all others are compared with. None compares all pairs.
 
     Datasets with one system and systems without the measure are left out. Across datasets only systems that all
     datasets have are compared; a complete group counts as one dataset if there are others, a dataset of one
@@ -370,7 +370,7 @@ def diff_runs(
 ) -> QueryDifferences:
     """Return the differences of two runs, {name: run}, query by query, with texts if `rules` name a collection.
 
-    rules, top: as for `diff_files`, whose errors are raised.
+    rules, top, errors: see `diff_files`.
     """
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(judgments)
@@ -662,7 +662,7 @@ def gate_cases(
 ) -> tuple[GateCases, list[Note]]:
     """Return (score tables to gate, notes): a table for each measure, dataset and group of queries.
 
-    sides: baseline and candidate systems, paired by name; a single system on both sides is paired as it is.
+    sides: baseline and candidate systems, paired by name. A single system on both sides is paired as it is.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
     common: compare only queries that both sides have with equal judgments.
     collections: {dataset: collection}, "" for any other dataset; for columns and texts.
@@ -724,7 +724,7 @@ def _texts(collection: Dataset, queries: Ids) -> dict[str, str]:
 def gateable(cases: GateCases) -> tuple[GateCases, list[Note]]:
     """Return (tables that a gate can decide, notes on datasets left out because they have one query).
 
-    Groups stay, as do measures of which one failure fails the gate. Raises BadValue if nothing is left.
+    Groups stay, and so do measures that must not fail anywhere. Raises BadValue if nothing is left.
     """
     alone = {
         f"{of.dataset} has one query with a value of {of.measure} ({of.queries[0]}), which tells nothing of others": of

@@ -254,7 +254,7 @@ class PublishedNames:
 
         given: scores of MTEB's results, whose models and tasks may be named too.
 
-        PUBLISHED may also be a system or model of Weir, such as minilm; it stands for all models that this
+        PUBLISHED may also be a system or model of Weir, such as minilm; it names all models that this
         should reproduce. Raises UnknownName for a name that is not among these results or not published,
         BadValue for words that fit several published models, and other texts.
         """
@@ -449,7 +449,9 @@ def unknown_name(known: Reported) -> str:
 
 
 def publisher_of(model: str) -> Publisher:
-    """Return the publisher of a model's scores, named in brackets after the model, with its documented rules."""
+    """Return the publisher of a model's scores, with its documented rules (none if unknown).
+
+    model: ends in "[publisher]"; a model without brackets is its own publisher."""
     name = model.rpartition("[")[2].removesuffix("]")
     return Publisher(name, **toml_facts("publishers.toml").get(name, {}))
 

@@ -156,10 +156,10 @@ def keep_order(
     labels: Mapping[str, str] | None = None,
     asked: Iterable[tuple[str, str]] = (),
 ) -> tuple[GridOrder, GridOrder]:
-    """Append datasets and systems to the order file of a results folder, under a lock; return (order before, order
+    """Append datasets and systems to the order file of a results folder, under a lock, and return (order before, order
     after).
 
-    judgments: {split: fingerprint} of judgments that become current; see `split_mark`.
+    judgments: {split: fingerprint} of judgments that become current, see `split_mark`.
     labels: {system: label}. Another system with the same label loses it.
     asked: (dataset:split, system) of each result that is to be made.
     """

@@ -127,7 +127,7 @@ def verified(
     fetch: bool = False,
     places: Mapping[str, str | Path] | None = None,
 ) -> list[Verdict]:
-    """Return a verdict for each stage of a results folder: whether checksums, means, scores, names and data
+    """Return a verdict for each stage of a results folder, True if checksums, means, scores, names and data
     agree with its record.
 
     fetch: allow downloads; otherwise nothing is written.

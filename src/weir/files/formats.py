@@ -883,7 +883,7 @@ def number_records(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, cells) of each row below a table's header; [] as cells of a blank row.
 
-    columns, remedy: as in `decimal_points`, whose conversion and errors apply.
+    columns, remedy, conversion, errors: see `decimal_points`.
     """
     return decimal_points(path, _table_records(path, separator), columns, separator, remedy)
 

@@ -56,7 +56,7 @@ def settled_judgments(path: Path) -> tuple[Qrels, int]:
 def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
     """Return {judge: labels} of a journal.
 
-    task: "judge" for first labels, "again" for repeated ones, of which there may be none ({}).
+    task: "judge" for first labels, "again" for repeated ones ({} if there are none).
 
     Raises FormatError for a missing or damaged file, and without first labels.
     """

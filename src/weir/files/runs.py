@@ -380,7 +380,7 @@ def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineNa
 def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
     """Return the run in a source of rows, called `name`.
 
-    ties, engine: as for `read_run`, whose errors are raised.
+    ties, engine, errors: see `read_run`.
     """
     parts, numbers = _read_parts(source, lambda part: part, None, None, ties, engine)
     codes, strings = distinct_strings(Strings.concatenated(numbers.docs))
@@ -468,7 +468,7 @@ def say_composed_otherwise(name: object, run: Run, qrels: Qrels) -> None:
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
     """Return the run in a source of rows, joined with judgments.
 
-    ties, engine: as for `read_run`, whose errors are raised.
+    ties, engine, errors: see `read_run`.
     """
 
     def join(part: RankingPart) -> tuple[Int64, Judged]:
@@ -525,7 +525,7 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
     the file come with them.
 
     Raises FormatError for a missing file, other columns, grades beyond ±16384, and two grades of a pair. Warns
-    (LossWarning) of what an import left out.
+    (LossWarning) if an import left something out.
     """
     say_import_losses(path_of(path))
     return read_qrels_counted(path)[0]

@@ -242,7 +242,7 @@ def _unpacked_bytes(message: Arrow) -> int:
 
 
 def unpacked_bytes(column: Arrow) -> int:
-    """Return the bytes that a column takes with each of its values written out, as those of a dictionary."""
+    """Return the bytes that a column takes once every value is written out, also from a dictionary."""
     arrow = require("pyarrow", "run")
     types, kind = arrow.types, column.type
     if types.is_dictionary(kind):

@@ -311,7 +311,7 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """Return a file's first `size` bytes, decompressed, whatever kind of file it is; raises FormatError if
+    """Return a file's first `size` bytes, decompressed, for files of any kind; raises FormatError if
     unreadable."""
     with _opened(path) as file:
         return _first(file, path, size)

@@ -99,12 +99,12 @@ def check_engine(engine: object, dtype: object) -> None:
 def declare(
     checkpoint: Checkpoint, engine: str, dtype: str, device: str, own: bool | None = None
 ) -> Declared:
-    """Return the engine, device and precision that compute a checkpoint on this machine; loads nothing.
+    """Return the engine, device and precision that compute a checkpoint on this machine. Nothing is loaded.
 
     engine: one of ENGINES, or auto.
     dtype: one of DTYPES, the lowest precision to compute in.
     device: auto, cpu, cuda or cuda:1.
-    own: True if Weir's own engines support the model; None finds out by `supported`.
+    own: True if Weir's own engines support the model. None finds out by `supported`.
 
     "auto" means torch on a GPU, else openvino, or torch if only that is installed, and transformers for unknown
     architectures. On a processor, a precision without native instructions becomes bf16 or fp32 (int8 also needs

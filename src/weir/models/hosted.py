@@ -268,8 +268,8 @@ class EmbeddingClient:
 
         dimensions: None accepts any size.
 
-        Raises ServiceError if no vectors come back, _TooMuchError for texts refused, or several that take too
-        long.
+        Raises _TooMuchError if fewer texts may succeed: they are refused as too much, or several time out.
+        Raises ServiceError for other failures.
         """
 
         def too_much(error: AttemptError) -> None:

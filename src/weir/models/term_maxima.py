@@ -29,7 +29,8 @@ MOST_DIMENSIONS = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class TermMaxima:
-    """The weights of a vocabulary's terms, also as bytes in panels of the processor's width."""
+    """A model's output layer, packed to find each term's largest logit in a text: a row of weights for each term of
+    the vocabulary, also as bytes in panels of the processor's width."""
 
     weight: Float32
     """float32[terms, d]."""

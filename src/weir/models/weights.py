@@ -268,7 +268,7 @@ MAX_DISTANCE = 128
 def distance_bias(table: Array, length: int) -> NDArray[np.float32]:
     """Return MPNet's attention bias by token distance, float32[heads, length, length].
 
-    table: [buckets, heads]; as in T5, a bucket covers the more distances the farther they are.
+    table: [buckets, heads]; like T5's, far buckets cover more distances than near ones.
     """
     place = np.arange(length)
     distance = place[:, None] - place[None, :]

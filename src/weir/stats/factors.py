@@ -168,7 +168,7 @@ class FactorStudy:
 
     @property
     def unit(self) -> str:
-        """What the tests permute: "queries", or "collections" for two-level intervals over several collections."""
+        """The unit that tests permute: "queries", or "collections" for two-level intervals over several collections."""
         return "collections" if self.method.interval == "two-level" and self.collections else "queries"
 
     @property

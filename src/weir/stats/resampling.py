@@ -323,8 +323,8 @@ def mean_bounds(
     """Return bounds of the mean of the parts' means for each row, float64[rows, 2]: Wilson's for shares,
     Student's for few values, else percentile bootstrap.
 
-    parts: float64[rows, queries] each, without NaN; a single part for a plain mean.
-    generator, resamples: of the bootstrap; None draws from the fixed SEED.
+    parts: float64[rows, queries] each, without NaN. A single part gives a plain mean.
+    generator, resamples: of the bootstrap. None draws from the fixed SEED.
     unit: bool[rows], True if a row's values are within 0..1; None if no row's are.
     geometric: values are logarithms, and each part's mean is exponentiated.
 

@@ -234,7 +234,7 @@ def known_rows(
     """Return (positions of the rows whose documents the collection has, int64; a sentence on the dropped rows,
     or "").
 
-    query, doc: query and document number of each row; document -1 is unknown.
+    query, doc: query and document number of each row. Document -1 is unknown.
     names: returns the identifier of a row's document.
     unknown: "refuse" or "drop"; "" refuses, for a system without this setting.
     hint: advice for the message.

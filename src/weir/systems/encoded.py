@@ -238,7 +238,7 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.opened or self.system.encoder.load(settings().device)
 
     def encoded(self, queries: Queries) -> Q:
-        """Return the encoded queries, of which none may be blank; raises UnusableText, naming the query, if the
+        """Return the encoded queries; none may be blank; raises UnusableText, naming the query, if the
         encoder refuses its text."""
         try:
             return self.system.encoded_queries(self.loaded, queries)

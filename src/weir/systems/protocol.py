@@ -332,10 +332,11 @@ class CandidateSource(Protocol):
     """A system that may return candidates, which are all re-ranked by default."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """Return a depth that includes all candidates; None for a ranking, whose first documents alone are
-        re-ranked.
+        """Return the depth to which all candidates are read; None if the system is a ranking, of which only the
+        first documents are re-ranked.
 
-        documents: number in the collection.
+        k: number of results asked for.
+        documents: number of documents in the collection.
         """
 
     def is_drawn(self) -> bool:

@@ -30,8 +30,8 @@ Adds: TypeAlias = Callable[[Int64, Int64, Int64], Float64]
 
 
 def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds, k: int | None) -> Float64:
-    """Return the mean, over all orders of tied documents, of what `count` documents of each tie group
-    contribute, float64[groups].
+    """Return the mean, over all orders of tied documents, of the contribution of `count` documents of each tie
+    group, float64[groups].
 
     others: number of marked documents among the group's other documents.
     adds: contribution of a document, from group, rank and the number of the group's marked documents above it.
@@ -57,7 +57,7 @@ def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds
 
 
 def mean_by_marked_above(groups: Groups, marked: NDArray[np.bool_], adds: Adds, k: int | None) -> Float64:
-    """Return the mean, over all orders of tied documents, of what the marked rows of each tie group contribute,
+    """Return the mean, over all orders of tied documents, of the contribution of each tie group's marked rows,
     float64[groups].
 
     adds: contribution of a row, from group, rank and the number of the query's marked rows above it.

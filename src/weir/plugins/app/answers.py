@@ -200,7 +200,7 @@ def pool_judgments(rooms: Rooms | None, collection: str, query: str, text: str) 
 
 
 def news(judged: Mapping[str, Judgment], pools: Mapping[str, Judgment]) -> dict[str, Judgment]:
-    """Return a query's judgments by pools (`pools`) whose document is unjudged, or has another grade, in `judged`."""
+    """Return the judgments in `pools` that `judged` lacks or grades differently; both are one query's."""
     return {
         document: one
         for document, one in pools.items()

@@ -291,7 +291,7 @@ def queries(visit: Visit) -> Queries:
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The queries of a URL's list: compared values, facts, filters with counts, and the order of those that pass."""
+    """The queries of a URL's list: compared values, facts, filters with counts, and the order of queries that pass."""
 
     results: Results
     collection: str

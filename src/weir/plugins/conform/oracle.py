@@ -594,7 +594,7 @@ def _of_ranking(ranked: list[str], grades: Grades, name: MeasureName) -> Exact:
 
 
 def sorted_documents(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> list[str]:
-    """Return documents by descending score ("trec9": as 32-bit floats), ties by descending bytes of the
+    """Return documents by descending score (rounded to 32-bit floats for "trec9"), ties by descending bytes of the
     identifier."""
     by_identifier = sorted((d for d, _ in scored), key=lambda d: d.encode(), reverse=True)
     compared = {d: _compared(s, conventions) for d, s in scored}

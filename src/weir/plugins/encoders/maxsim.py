@@ -66,7 +66,7 @@ def decompress(code: Int32, packed: Bytes, centroids: Float32, table: Float32, o
 
 @jit
 def centroid_maxsim(score: Float32, code: Int32, starts: Int64, ends: Int64, out: Float32) -> None:
-    """Write each document's MaxSim over the centroids of its tokens into out, float32[documents]; -inf without
+    """Write each document's MaxSim over the centroids of its tokens into out, float32[documents], -inf without
     tokens.
 
     score: float32[centroids, query tokens], scores of centroids.

@@ -110,7 +110,7 @@ class Cells(dict[str, Any]):
     def left(self, path: str = "") -> Iterator[str]:
         """Yield the dotted path of each unused field with a value, also within objects and lists of objects.
 
-        An object without a used field has its own path alone; * stands for names that are data.
+        An object without a used field has its own path alone; * replaces names that are data.
 
         path: prefix of each path.
         """
@@ -164,7 +164,7 @@ def left_out(records: Iterable[Cells]) -> Counter[str]:
 
 
 def trimmed(records: Iterable[Cells]) -> int:
-    """Return the number of records with a text of which outer blanks were removed."""
+    """Return the number of records in which a text lost outer blanks."""
     return len({id(one.taken) for one in records if TRIMMED in one._taken})
 
 

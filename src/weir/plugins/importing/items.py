@@ -80,7 +80,8 @@ class Judgment:
 
 @dataclass(frozen=True)
 class ByWords:
-    """A judgment by words: all documents that contain them are relevant, found once the corpus is known."""
+    """A judgment by words: documents that contain all or any of them (`how`) are relevant. They are searched
+    once the corpus is known."""
 
     query: ItemKey
     words: tuple[str, ...]

@@ -26,8 +26,8 @@ COLLECTIONS = {"metavar": "[NAME=]COLLECTION"}
 def pool_command(targets: tuple[str, ...], given: Given, out: Path) -> None:
     """Write a sheet of the documents to judge next.
 
-    TARGETS: a results folder of weir run, or judgments and run files (QRELS RUN...), where a collection
-    without judgments may stand for QRELS. The sheet, to_judge.tsv, holds each unjudged document among the
+    TARGETS: a results folder of weir run, or judgments and run files (QRELS RUN...). QRELS may be a
+    collection without judgments. The sheet, to_judge.tsv, holds each unjudged document among the
     first k of any system, but not which system returned it, or at which rank. Queries whose judging narrows
     scores most come first; the documents of a query are shuffled. Fill in the column "grade", then: weir
     labels relabel FOLDER/to_judge.tsv TARGETS

@@ -54,7 +54,7 @@ def corrected_precision(labelled: Float64, relevant: Float64, confusion: Float64
     confusion: float64[queries, 2, 2], number of pairs that people judged too, by [people's label, the model's];
         1 is relevant.
 
-    Unlabelled documents count as not relevant; error rates are taken to be the same for all pairs. Raises
+    Unlabelled documents count as not relevant. Error rates are taken to be the same for all pairs. Raises
     BadValue if people gave a single label, and if the model's labels are no better than chance or contradict
     its error rates.
     """

@@ -85,7 +85,7 @@ def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> li
 
 @dataclass(frozen=True)
 class Ordering:
-    """Settings of the order in which a method shows candidates; None stands for the method's default.
+    """Settings of the order in which a method shows candidates; None is the method's default.
 
     Raises BadValue for a value out of range or not in SORTS or ORDERS.
     """
@@ -986,7 +986,7 @@ def traced(
 
     The re-ranking runs again on stored answers; prompts that depend on a missing answer are left out.
 
-    recorded: a client without exchanges; it is used up.
+    recorded: a client without exchanges, not to be used again.
     candidates: the first stage's ranking, cut at the re-ranker's depth.
     """
     verdicts: list[tuple[VerdictKind, object]] = []

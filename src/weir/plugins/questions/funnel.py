@@ -192,7 +192,7 @@ def funnel_of(
     stages: first to last.
     texts: documents and queries, to show the first words of lost documents and their queries.
 
-    A document is lost at the first stage after which no stage has it; what a chunker loses stays lost. Raises
+    A document is lost at the first stage after which no stage has it; a chunker's loss is final. Raises
     BadValue without stages, and if no document is relevant.
     """
     rules = rules or FunnelRules()

@@ -274,7 +274,7 @@ def sequential_gates(cases: Sequence[SeenCase], rules: GateRules) -> list[Sequen
     """Return a verdict for each case, reached by an e-value of E = 1 / (1 - confidence).
 
     "pass" needs E against a drop larger than allowed. "fail" needs an observed drop larger than allowed, and E
-    times the number of cases against no drop. What is reached first decides.
+    times the number of cases against no drop. The first reached decides.
     """
     # At most 1 candidate in 20 passes that dropped by more, or fails anything where nothing dropped (Ville 1939). Of
     # several cases all must pass, each at its full level; Bonferroni holds over those that fail.

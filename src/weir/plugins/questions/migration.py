@@ -460,7 +460,7 @@ def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> Ma
 
 @dataclass(frozen=True)
 class Migration:
-    """The changes from an old system to a new one, and the verdict of labels."""
+    """The changes of rankings from an old system to a new one, and which is better by the labels."""
 
     dataset: str
     old: str

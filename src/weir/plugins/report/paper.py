@@ -106,9 +106,9 @@ def paper_table(
 ) -> Table:
     """Return a table of datasets x systems: in each row the best score bold, the second underlined.
 
-    Averages leave out datasets that some system lacks or on which most were trained, and scores of other data
-    than the published. Below are differences to the baseline in per cent, and counts of datasets above and
-    below it.
+    Averages leave out a dataset that some system lacks, a dataset that most systems were trained on, and scores
+    whose data differ from the published. Below are differences to the baseline in per cent, and counts of
+    datasets above and below it.
 
     units: {dataset: its unit in averages, such as its group}; averages leave out datasets that are not in it.
 
@@ -382,22 +382,9 @@ def published_table(
     if published_as and study is None:
         raise BadValue("`published_as` names results, and no results folder is given")
     if name in TABLES_OF_COLLECTIONS:
-        own = [one for one in published(measure="nDCG@10") if one.model.endswith("[BEIR paper]")]
-        of_paper = [one.dataset for one in _chosen(own, datasets, ())]
-        facts = (
-            CollectionFacts.published(one, [get(m) for m in members(one)]) for one in dict.fromkeys(of_paper)
-        )
-        return collection_table(
-            facts, name, ("Counts of the judgments themselves, which papers print with slips.",)
-        )
+        return _published_collections(name, datasets)
     if name in PRINTED:
-        corner, source = PRINTED[name]
-        cells = {
-            (row, column): value
-            for table, row, column, value in facts_table("printed-tables.tsv")
-            if table == name
-        }
-        return replace(_crossed(corner, cells, name), above=(source,))
+        return _as_printed(name)
     publisher = "BEIR paper" if name in ("BEIR table 2", "BEIR table 9") else name
     measure = {"BEIR table 2": "nDCG@10", "BEIR table 9": "R@100"}.get(name, measure)
     own = [one for one in published(measure=measure) if one.model.endswith(f"[{publisher}]")]
@@ -450,6 +437,27 @@ def published_table(
     units = {place: dataset for (dataset, _), place in place_of.items()}
     table = paper_table(scores, measure, baseline or usual, f"{publisher}: {source}", units)
     return replace(table, notes=(*table.notes, *notes))
+
+
+def _published_collections(name: str, datasets: Sequence[str]) -> Table:
+    own = [one for one in published(measure="nDCG@10") if one.model.endswith("[BEIR paper]")]
+    of_paper = [one.dataset for one in _chosen(own, datasets, ())]
+    facts = (
+        CollectionFacts.published(one, [get(m) for m in members(one)]) for one in dict.fromkeys(of_paper)
+    )
+    return collection_table(
+        facts, name, ("Counts of the judgments themselves, which papers print with slips.",)
+    )
+
+
+def _as_printed(name: str) -> Table:
+    corner, source = PRINTED[name]
+    cells = {
+        (row, column): value
+        for table, row, column, value in facts_table("printed-tables.tsv")
+        if table == name
+    }
+    return replace(_crossed(corner, cells, name), above=(source,))
 
 
 def _chosen(

@@ -694,7 +694,7 @@ def _small_collections(study: Study, measure: str) -> Iterator[Statement]:
 
 
 def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
-    """Return the report's first section: what can be concluded, and what cannot."""
+    """Return the report's first section, with the conclusions and their limits."""
     can, cannot = concluded(study, audits), not_concluded(study)
     return Section(
         "short",
@@ -2005,7 +2005,7 @@ def _python_line(cell: ResultCell) -> str:
 
 
 def _python(node: ast.expr, stands: Mapping[str, str], adapter: str = "system") -> str:
-    """Return Python of a system's expression in which names stand for objects; raises LookupError if it is unknown."""
+    """Return Python of a system's expression whose names are variables; raises LookupError if it is unknown."""
     if not any(isinstance(one, ast.Name) and one.id in stands for one in ast.walk(node)):
         if not isinstance(node, (ast.Name, ast.Call, ast.BinOp)):
             return ast.unparse(node)

@@ -254,7 +254,7 @@ class ServiceReranker:
 
     @property
     def address(self) -> str:
-        """The service's address up to the version; raises BadValue if it has none."""
+        """The service's address, to which the version and path are appended; raises BadValue if it has none."""
         place = self.model.partition(":")[2]
         address = self.base or (place if "://" in place else "") or self.provider.base
         if not address:
