@@ -141,8 +141,8 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
 def figure_px(width: str, endings: Iterable[str]) -> int:
-    """Return the width of a figure in pixels; raises UnknownName for a width but "page" and "column", and an
-    ending but svg, png and pdf.
+    """Return the width of a figure in pixels; raises UnknownName unless width is "page" or "column" and endings
+    are svg, png or pdf.
     """
     if width not in WIDTHS_PX:
         raise UnknownName("width of a figure", width, WIDTHS_PX)
@@ -365,8 +365,8 @@ def _query_label(query: str, text: str) -> str:
 
 @_charts_of("diff")
 def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
-    """Return a chart for each pair of systems with queries on which they differ, at most the MANY_QUERIES
-    largest differences.
+    """Return a chart of differences by query, at most the MANY_QUERIES largest, for each pair of systems that
+    differ.
     """
     drawn = []
     for one in differences:
@@ -515,7 +515,7 @@ def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
 
 @_charts_of("agree")
 def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
-    """Return a chart of the statistics of agreement, with intervals, for each two raters."""
+    """Return a chart of the statistics of agreement, with intervals, for each pair of raters."""
     return tuple(
         Intervals(
             f"Agreement of {one.first} and {one.second}",

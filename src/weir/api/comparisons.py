@@ -556,7 +556,7 @@ def threshold(
     """Return the score below which a system should not answer, chosen on half of the queries and tested on the
     others.
 
-    qrels, run: see `evaluate`. A query without a grade above 0 has no answer.
+    qrels, run: in any form of `evaluate`. A query without a grade above 0 has no answer.
     measure: the measure of queries with an answer. A query left unanswered scores 0.
     max_false: the largest share of queries without an answer that may be answered, in the half that chooses.
     confidence: how sure the run is: its best score, the deviation of its scores, or the best less the second.
@@ -699,13 +699,14 @@ def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
 def p_mrr(
     qrels: object, run: object, changed: object = None, signs: tuple[str, str] = ("-og", "-changed")
 ) -> Scores:
-    """Return p-MRR of each query, -1..1: how far documents fall that a changed instruction makes irrelevant.
+    """Return p-MRR of each pair of queries, -1..1: how far documents fall if a changed instruction makes them
+    irrelevant.
 
-    qrels, run: see `evaluate`; each pair has two queries, under the original and the changed instruction.
+    qrels, run: in any form of `evaluate`, with a query for the original and one for the changed instruction.
     changed: rankings under the changed instruction if they are another run.
     signs: endings of original and changed queries' identifiers.
 
-    Source: FollowIR (Weller et al. 2024). Raises BadValue if no document becomes irrelevant.
+    Raises BadValue if no document becomes irrelevant.
     """
     qrels, collection = judged_by(qrels)
     refuse_mismatched(qrels, run)

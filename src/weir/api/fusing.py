@@ -72,7 +72,7 @@ def fit_fusion(
 ) -> Fit:
     """Return the settings of a fusion that score best on judged queries, by cross-validation.
 
-    qrels, runs: see `evaluate`.
+    qrels, runs: in any form of `evaluate`.
     method: a fusion method. Settings that it names stay.
     measure: the measure to maximise.
     folds: number of folds.
@@ -101,16 +101,16 @@ class Search:
     folds: int = FOLDS
     """Folds of queries."""
     seed: int = SEED
-    """Deals the queries out to the folds."""
+    """Seed of the draw of folds."""
     step: float = STEP
-    """Between the weights that are tried."""
+    """Step between the weights that are tried."""
     train_queries: bool = False
     """One choice for all queries, the judged ones too: do not score it on them."""
 
 
 @dataclass(frozen=True)
 class FusedFiles:
-    """The outcome of `fuse_files`: the choice of settings as tables, notes and a warning."""
+    """The outcome of `fuse_files`."""
 
     tables: tuple[tuple[Table, ...], ...]
     """The chosen settings, and their scores on queries that did not choose them; empty without judgments."""

@@ -61,12 +61,12 @@ def labels_of(given: Sequence[str] | Mapping[str, str], names: Iterable[str]) ->
 
 @dataclass(frozen=True)
 class GridCell:
-    """A mean in a grid of results, with marks that compare it with other systems' means."""
+    """A mean in a grid of results, with its marks."""
 
     mean: float
     """The mean over queries, or over datasets."""
     best: bool = False
-    """True if no other of the dataset is better."""
+    """True if the best of several means of the dataset."""
     letters: str = ""
     """Letters of its tie groups; "" if unknown."""
     verdict: str = ""
@@ -217,7 +217,7 @@ def row_tables(
     """Return means as a grid of datasets and systems for each measure, or as a line for each mean.
 
     compared: returns the comparisons that give letters.
-    long: lines, as always for one system or dataset, and groups of queries.
+    long: always lines, as for one system, one dataset and groups of queries.
     explain: say how intervals of lines were computed.
     """
     systems = {row.system for row in rows}

@@ -49,7 +49,7 @@ class FileScores:
     """What a run is called where it is shown, by name."""
 
     def rows(self, by: object = None) -> ResultSet[Row]:
-        """Return a mean for each run and measure, with `by` for each group of queries.
+        """Return a mean for each run and measure, with `by` (as `Scores.by` takes it) for each group of queries.
 
         Raises BadValue if no query has a group, FormatError or UnknownName for unreadable groups.
         """

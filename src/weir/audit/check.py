@@ -28,7 +28,7 @@ EXAMPLES_SHOWN = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """A defect or fact that a check found, with its evidence and a remedy."""
+    """A defect or fact that a check found."""
 
     severity: Severity
     statement: str

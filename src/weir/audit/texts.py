@@ -320,7 +320,7 @@ def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
 def truncation(subject: Subject) -> Iterator[Finding]:
     """Documents that exceed an encoder's limit, and the relevant documents whose matching words are cut off.
 
-    With --encoder by its tokens, else by words for 256 and 512 tokens, a lower bound.
+    Counted in the tokens of a given encoder, else in words for 256 and 512 tokens, a lower bound.
     """
     corpus, limit = subject.need_corpus(), subject.limit
     if not len(corpus):

@@ -33,7 +33,7 @@ class DuplicateGroups:
     """Groups of rows with equal texts."""
 
     number: Int64
-    """int64[n]: group of each row, numbered by first rows; -1 for a unique text."""
+    """int64[n]: group of each row, in order of first rows; -1 for a unique text."""
 
     @property
     def rows(self) -> int:
@@ -157,8 +157,7 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 
 @dataclass(frozen=True)
 class CollectionCard:
-    """Facts about a split of a collection, as `weir data stats` shows them: counts, mean lengths, copies and
-    gaps."""
+    """Facts about a split of a collection, as `weir data stats` shows them."""
 
     name: str
     title: str

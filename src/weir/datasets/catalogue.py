@@ -163,8 +163,8 @@ def group(name: str) -> Group:
 
 
 def original(reference: str) -> str:
-    """Return the catalogue name of the collection that a reference copies, scifact for hf:mteb/scifact; the
-    reference itself if it copies none, or a collection with candidates."""
+    """Return the catalogue name of the collection that a reference copies, such as scifact for hf:mteb/scifact;
+    the reference itself if it copies none, or one that has candidates."""
     return _copies().get(without_revision(reference), reference)
 
 

@@ -102,7 +102,7 @@ class ScoringRules:
 
     def refuse_strangers(self, qrels: Qrels) -> None:
         """Raise BadValue if no judged query, or no judged document, is in the collection; nothing is checked
-        without one."""
+        without a collection."""
         dataset = self.dataset
         if dataset is not None:
             queries = None if dataset.layout.queries is None else dataset.all_queries.ids
@@ -132,7 +132,7 @@ class ScoringRules:
     def join_run(self, run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
         """Return a run file joined with judgments, by these conventions and the collection's restrictions.
 
-        Raises FormatError for a malformed file.
+        Raises FormatError for a malformed file, BadValue for a run without a judged query.
         """
         try:
             judged = join_run(run, qrels, conventions, self.queries)

@@ -34,9 +34,7 @@ ENOUGH_SCORES = 0.5
 
 @dataclass(frozen=True)
 class Likeness:
-    """A benchmark collection, its similarity to the user's own in task and lengths and words of texts, and
-    its weight.
-    """
+    """A benchmark collection, with its similarity to the user's own in task, lengths and words."""
 
     collection: str
     task: str

@@ -73,7 +73,7 @@ class Efficiency:
     """Likewise for `search_seconds`."""
     best: bool = False
     """True if no other system that the same machine measured on the collection, to the same depth, is as good in
-    quality, query time and index size, and better in one; only of systems whose time and size are known."""
+    quality, query time and index size, and better in one; systems of unknown time or size do not count."""
     untimed: str = ""
     """The reason why there is no time of single queries; "" if there is one."""
     unkept: str = ""
@@ -97,7 +97,7 @@ class Efficiency:
 
     @property
     def machine(self) -> str:
-        """Return processor and cores, such as "Xeon, 8 cores"; times of different machines do not compare."""
+        """Return processor and cores, such as "Xeon, 8 cores"."""
         return ", ".join(self.hardware.split(", ")[:2])
 
     @property
@@ -401,7 +401,7 @@ PROCESS = "peak MB is that of the whole process, with all that it held before"
 
 
 def timed_queries(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on how many queries, and how asked, the percentiles of times are of."""
+    """Return a sentence on the queries whose times give the percentiles: their number, and how they were asked."""
     counts = _counts_timed(results)
     of = f"{' to '.join(map(count, dict.fromkeys((counts[0], counts[-1]))))} " if counts else ""
     return (

@@ -76,7 +76,7 @@ class Node:
 
 
 def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
-    """Return the indexes and rankings that these systems need, each once and after its inputs."""
+    """Return the indexes and rankings that these systems need, each once, after its inputs."""
     nodes: dict[str, Node] = {}
     for system in systems:
         for node in _walk(system):
@@ -192,8 +192,7 @@ _NOT_HERE = "not on this machine: probed with made texts of the published length
 
 @dataclass(frozen=True)
 class Planned:
-    """The estimated cost of a system on a collection (seconds, disk, memory, tokens, dollars), with ranges; an
-    unknown figure is None."""
+    """The estimated cost of a system on a collection, with ranges; an unknown figure is None."""
 
     dataset: str
     system: str

@@ -156,9 +156,9 @@ class Scoring:
 
     measure: Measure
     ties: TieRule = "trec"
-    """"trec", "trec9": see core/order.py. "ascending": smaller identifier first, as Lucene. "anserini": as trec_eval 9
-    reads
-    Anserini's files, see `lowered`. "expected", "best", "worst": exact mean or extreme over all orders of equal scores.
+    """"trec", "trec9": larger identifier first, by full or float32 scores. "ascending": smaller identifier first, as
+    Lucene. "anserini": as trec_eval 9 reads Anserini's files (`lowered`). "expected", "best", "worst": exact mean or
+    extreme over all orders of equal scores.
     """
     self_match: Literal["keep", "drop"] = "keep"
     """"drop" removes a document with the query's own identifier."""
@@ -348,7 +348,7 @@ class ComparedResult:
     """The publisher of `score`."""
     origin: Origin = field(default_factory=Origin)
     k: int | None = None
-    """As in `rescored`."""
+    """Depth of the rankings if `run` also has ties beyond, else None."""
 
 
 @dataclass(frozen=True)
@@ -383,9 +383,7 @@ class Effect:
 
 @dataclass(frozen=True, repr=False)
 class Why:
-    """Why two means differ: settings that differ, effects of scoring rules, and agreement of the first ten
-    documents.
-    """
+    """The reasons why two means differ."""
 
     measure: str
     first: str

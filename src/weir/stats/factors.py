@@ -99,13 +99,14 @@ class FactorialDesign:
 
 @dataclass(frozen=True)
 class FactorEffect:
-    """The effect of a factor's level, or the interaction of a level each of two factors."""
+    """The effect of a factor's level, or the interaction of two factors' levels."""
 
     factors: tuple[str, ...]
     levels: tuple[str, ...]
     against: tuple[str, ...]
+    """For each factor the level compared with, OTHERS if it has more than two."""
     mean: float | None
-    """Mean of the systems with the level, `other` of the systems compared with; None for an interaction."""
+    """Mean of the systems with the level, `other` of all others; None for an interaction."""
     other: float | None
     difference: float
     low: float | None
@@ -337,7 +338,7 @@ def factor_study_across(
     """Return the effects of a design's factors over collections of equal weight, as a study called `name`.
 
     datasets: {collection: its parts, of equal weight}.
-    chosen: see `factor_study`.
+    chosen: names of the factors whose effects are estimated, by default all.
 
     With the interval "two-level", intervals also resample collections, and tests swap levels by collection.
     Raises the errors of `factor_study`.

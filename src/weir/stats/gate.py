@@ -93,7 +93,7 @@ class Gate:
     max_drop: float
     confidence: float
     p: float
-    """p-value of the claim that nothing dropped, adjusted over `tests`."""
+    """One-sided p-value of a drop, adjusted over `tests`."""
     tests: int
     verdict: GateVerdict
     deviation: float
@@ -175,8 +175,8 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
 
     It passes if the one-sided bound of the difference is within the allowed drop. It fails if the mean
     dropped by more and a one-sided paired t-test rejects that nothing dropped (Holm over all cases). It is
-    undecided if both sides score 0 on every query. A measure that counts failures fails at the candidate's first
-    failure.
+    undecided otherwise, and if both sides score 0 on every query. A measure that counts failures fails at the
+    candidate's first failure.
 
     Raises BadValue for fewer than two queries, a measure without a direction, and an allowed drop that no
     drop exceeds.

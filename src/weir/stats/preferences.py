@@ -36,7 +36,7 @@ class Preference:
 
 @dataclass(frozen=True)
 class WinRate:
-    """Wins, ties and losses of `first` against `second`, and the win rate of `first` with its interval."""
+    """The wins, ties and losses of `first` against `second`."""
 
     first: str
     second: str
@@ -90,8 +90,7 @@ def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
 
 
 def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
-    """Return the win rate of each compared pair, of the name that sorts first against the other, sorted by
-    names.
+    """Return for each compared pair the win rate of the name that sorts first, ordered by names.
 
     A tie is half a win, and each query weighs the same.
     """

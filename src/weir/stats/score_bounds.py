@@ -106,12 +106,10 @@ class ScoreBounds:
 def score_bounds(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, highest: float = 0
 ) -> dict[str, ScoreBounds]:
-    """Return {run: bounds of its scores over all possible judgments of the unjudged documents in the top k of
-    any run}.
+    """Return {run: bounds of its scores over all possible judgments of the unjudged documents that any run
+    returns within the measure's cut-off}.
 
-    k is the measure's cut-off.
-
-    highest: see `Unjudged.of`.
+    highest: grade that an unjudged document may get, if larger than the largest in `qrels`.
 
     Raises BadValue for a measure of unknown bounds, or without a cut-off of at most MOST_RANKS.
     """

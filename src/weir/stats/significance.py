@@ -340,7 +340,7 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return familywise p-values of the randomised Tukey HSD test of mean differences, float64[pairs].
 
     They hold for all pairs together if all systems are equal. A system far from the rest makes it miss
-    differences of others.
+    differences among the rest.
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.

@@ -210,9 +210,7 @@ class ThresholdRules:
 
 @dataclass(frozen=True)
 class CutOff:
-    """The outcome of answering only queries with a confidence of at least `score`: shares of answered
-    queries, and the mean.
-    """
+    """The outcome of answering only queries with a confidence of at least `score`."""
 
     score: float
     """Least confidence that is answered; infinite if nothing is."""
@@ -287,7 +285,7 @@ def threshold(
     measure: reported for the answerable queries, which have a grade above 0.
     unanswerable: queries to count as unanswerable although nothing is judged for them.
 
-    Raises BadValue for fewer than four queries of either kind, a measure undefined for some query, and one
+    Raises BadValue for fewer than four queries of either kind, and a measure undefined for some query or
     whose worst value is not 0; UnknownName for another confidence.
     """
     rules = rules or ThresholdRules()

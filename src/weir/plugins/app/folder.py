@@ -196,7 +196,8 @@ def scored_by(cell: ResultCell) -> tuple[Path, ...]:
 
 
 def _rankings(folder: Path, order: Mapping[str, int]) -> RankingFile | WholeRun:
-    path, record = rankings_file(folder), record_of(folder)
+    record = record_of(folder)
+    path = rankings_file(folder, record)
     size = path.stat().st_size if path.exists() else None
     if record is None or path.name not in record.files or record.files[path.name].bytes != size:
         raise StoreError(f"{path}: not as it was written; the same weir run makes it again")
