@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -15,6 +15,7 @@ from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, NotIndexed, StoreError
 from weir.registry import Registry, check_whole, printed
 from weir.systems import reranker_names, system_names
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
@@ -331,10 +332,11 @@ class CandidateSource(Protocol):
     """A system that may return candidates, which are all re-ranked by default."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """Return a depth that includes all candidates; None for a ranking, whose first documents alone are
-        re-ranked.
+        """Return the depth to which all candidates are read; None if the system is a ranking, of which only the
+        first documents are re-ranked.
 
-        documents: number in the collection.
+        k: number of results asked for.
+        documents: number of documents in the collection.
         """
 
     def is_drawn(self) -> bool:
