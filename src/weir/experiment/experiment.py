@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -77,6 +77,7 @@ from weir.systems.expression import system as system_of
 from weir.systems.own_copies import is_shared
 from weir.systems.protocol import DocumentKeeper, Fetched, Retriever
 from weir.systems.stored_run import StoredRun
+from weir.values import dataclass
 
 # ----------
 # A cell of the grid, a system on a dataset: its rankings are a stage, and so is each set of scores beside them.
@@ -323,7 +324,7 @@ class Share:
 
     def order(self, cells: int) -> list[int]:
         """Return the positions, from 0, of all `cells` cells in the order in which to compute them: the share's
-        first, then those after it, then those before it."""
+        first, then the later, then the earlier cells."""
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]
 
@@ -433,9 +434,10 @@ class Experiment:
         """Compute missing results of the grid in the folder `at`; return a result for each dataset and system.
 
         share: cells to begin with; results that other processes still compute are then left out.
-        on: see `execute`.
+        on: address of a cluster, such as ray.
 
-        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder.
+        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError for a
+        folder that cannot be written.
         """
         if is_address(at):
             raise BadValue(
@@ -565,7 +567,7 @@ class Experiment:
             )
 
     def cells(self, at: Path | None, watch: Watch = _silent) -> list[Cell]:
-        """Return the cells in order, not computed; loads datasets and checkpoints.
+        """Return the cells, dataset by dataset, not computed; loads datasets and checkpoints.
 
         at: results folder; None to store nothing.
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -49,6 +49,7 @@ from weir.systems.protocol import (
 )
 from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_room
 from weir.systems.stored_run import CandidatePool, StoredRun
+from weir.values import dataclass
 
 # ----------
 # Which stages a grid has, what each is made from, and which systems share it.
@@ -75,7 +76,7 @@ class Node:
 
 
 def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
-    """Return the indexes and rankings that these systems need, each once and after its inputs."""
+    """Return the indexes and rankings that these systems need, each once, after its inputs."""
     nodes: dict[str, Node] = {}
     for system in systems:
         for node in _walk(system):
@@ -191,8 +192,7 @@ _NOT_HERE = "not on this machine: probed with made texts of the published length
 
 @dataclass(frozen=True)
 class Planned:
-    """The estimated cost of a system on a collection (seconds, disk, memory, tokens, dollars), with ranges; an
-    unknown figure is None."""
+    """The estimated cost of a system on a collection, with ranges; an unknown figure is None."""
 
     dataset: str
     system: str

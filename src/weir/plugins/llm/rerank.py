@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -55,6 +55,7 @@ from weir.systems.protocol import (
     described_depth,
 )
 from weir.systems.rerank.reranking import VIEW, fill_unscored
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
@@ -985,7 +986,7 @@ def traced(
 
     The re-ranking runs again on stored answers; prompts that depend on a missing answer are left out.
 
-    recorded: a client without exchanges; it is used up.
+    recorded: a client without exchanges, not to be used again.
     candidates: the first stage's ranking, cut at the re-ranker's depth.
     """
     verdicts: list[tuple[VerdictKind, object]] = []
