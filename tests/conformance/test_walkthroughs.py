@@ -59,7 +59,10 @@ def copy(tmp_path_factory) -> Path:
         if (ROOT / name).is_file():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, place / name)
-    for made in (".mypy_cache", "src/weir/kernels/__pycache__"):  # what is as it was isn't checked or compiled again
+    for made in (
+        ".mypy_cache",
+        "src/weir/kernels/__pycache__",
+    ):  # what is as it was isn't checked or compiled again
         if (ROOT / made).is_dir():
             shutil.copytree(ROOT / made, place / made)
     for _, name, language, content in blocks():

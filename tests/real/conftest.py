@@ -12,7 +12,9 @@ from tests.real.search_engine import SearchEngine, engine_running
 
 
 @pytest.fixture(scope="session")
-def started(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], SearchEngine]]:
+def started(
+    shared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], SearchEngine]]:
     """A function: the server of a name without any index, started when it is first asked for; of the group `engines`."""
     with contextlib.ExitStack() as stack:
 

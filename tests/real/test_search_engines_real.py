@@ -238,9 +238,7 @@ def test_vectors_of_opensearch_and_what_its_graph_loses(started, tmp_path, monke
     made = SYSTEMS.get("elasticsearch")
     exact = made(str(file), encoder=dense)
     run = exact.index(corpus, Context(tmp_path / "exact")).search(asked, 10)
-    assert [list(docs) for docs in run.to_dict().values()] == [
-        list(docs) for docs in ours.to_dict().values()
-    ]
+    assert [list(docs) for docs in run.to_dict().values()] == [list(docs) for docs in ours.to_dict().values()]
     inner = np.where(ours.score < 0, 1 / (1 - ours.score), 1 + ours.score)  # as Lucene has it
     np.testing.assert_allclose(run.score, inner, rtol=1e-5)
     again = exact.open(corpus, Context(tmp_path / "exact"))

@@ -11,7 +11,7 @@ LIGHT_AND_DARK = {
 """Options by theme: the rules of colours are asked in both, the others once."""
 
 
-def violations(page: Any) -> list[tuple[str, str, str]]:  # noqa: ANN401 - of playwright
+def violations(page: Any) -> list[tuple[str, str, str]]:
     """Return rule, impact and the first element of each violation, in light and in dark."""
     from axe_playwright_python.sync_playwright import Axe
 
