@@ -140,7 +140,7 @@ class Corpus:
         `separator`.
 
         fields: names between blanks, such as "title text", in the order of joining; empty values are skipped.
-        stop: None for the last document.
+        stop: None for the end.
 
         Raises UnknownName for a field that no document has, BadValue for no field.
         """

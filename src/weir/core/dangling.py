@@ -51,7 +51,7 @@ class Dangling:
         """Return a note with the counts, up to EXAMPLES documents and the probable cause.
 
         collection: its name.
-        lack: words on the documents.
+        lack: words after the number of documents.
         """
         first = ", ".join(map(repr, self.documents[:EXAMPLES]))
         more = ", such as " if len(self.documents) > EXAMPLES else ": "

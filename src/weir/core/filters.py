@@ -101,7 +101,7 @@ class FieldColumn:
     many: bool = False
     """True if a document may have several values."""
     digest: str = ""
-    """Hash of the values, used in stage keys."""
+    """Hash of the values, part of the keys of stored results."""
 
     @property
     def kind(self) -> FieldKind:

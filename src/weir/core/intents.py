@@ -31,7 +31,7 @@ class IntentQrels:
     """Judgments for each intent: one grade for each judged (query, intent, document)."""
 
     numbered: Qrels
-    """The judged documents of each query; as "grade" the position of a document among its query's, from 0."""
+    """The judged documents of each query; the "grade" is a document's position among them, from 0."""
     query: Int32
     """int32[P]: query number of each intent, ascending; intents are numbered over all queries."""
     intent: Int32

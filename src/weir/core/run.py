@@ -217,7 +217,8 @@ class Run:
     def collapsed(self, parents: Mapping[str, str] | str) -> Run:
         """Return the run of whole documents, each at the rank and score of its best passage.
 
-        parents: {passage: document}, or the separator before the passage number, as in "d1#3".
+        parents: {passage: document}, or the separator before the passage number, as in "d1#3"; an identifier
+            without it stays.
 
         Raises BadValue for a passage without a document, a separator that no identifier has, and if
         identifiers were not read.

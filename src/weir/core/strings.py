@@ -32,7 +32,7 @@ def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def valid_offsets(ptr: Int64, total: int) -> bool:
-    """Return True if offsets begin at 0, end at `total` and never decrease; compiled loops rely on it."""
+    """Return True if offsets begin at 0, end at `total` and never decrease."""
     return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == total and (ptr[1:] >= ptr[:-1]).all())
 
 

@@ -73,9 +73,9 @@ class Conventions:
     """
 
     ties: Literal["trec", "trec9", "expected", "bounds"] = "trec"
-    """Documents of equal score are ordered by identifier, scores compared as doubles or (trec9) as floats; or
-    values are means over all orders (expected); or as trec, with values of the worst and the best order
-    (bounds)."""
+    """"trec" orders documents of equal score by descending identifier; "trec9" does so too, with scores
+    compared as 32-bit floats. "expected" takes the mean over all orders; "bounds" is "trec" with the values
+    of the worst and best order."""
     missing: Literal["zero", "answered-only"] = "zero"
     """Judged queries that a run does not answer score 0, or leave the mean."""
     empty: Literal["zero", "left-out"] = "zero"
@@ -356,8 +356,8 @@ def join_run(
 ) -> Judged:
     """Return a run file joined with judgments.
 
-    queries: the collection's queries, which may restrict the documents to rank, and by whose texts a run may
-        name them.
+    queries: the collection's queries. They may restrict the documents to rank, and a run may name them by
+        their texts.
 
     Raises FormatError for a missing file, an invalid line or no ranking, BadRanking for a repeated document, BadValue
     if no judged query is answered.

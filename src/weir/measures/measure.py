@@ -79,8 +79,8 @@ class Definition:
     forms: tuple[tuple[str, Form], ...] = ()
     """For a text setting with more than its choices: a function that checks and normalises it."""
     of: Judgments = "documents"
-    """Judgments that it needs: of documents, with any grades, whole grades only or presence only; of intents;
-    or rules of documents."""
+    """Judgments that it needs: "documents" with any grades or with "whole grades", their "presence" alone,
+    "intents", or "rules" of documents."""
     better: Better = "more"
     never: bool = False
     """True if a value above 0 of any query is a failure that no mean makes up for."""

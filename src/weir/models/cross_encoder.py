@@ -54,7 +54,7 @@ class CrossEncoder:
     dtype: str = "fp32"
     """Least precision to compute in: fp32, bf16, fp16 or int8."""
     engine: str = "auto"
-    """openvino, torch or transformers; auto follows a fixed rule, see weir.models.engine."""
+    """openvino, torch or transformers; auto follows the fixed rule of weir.models.engine."""
     batch_tokens: int = 0
     """Tokens of a batch; 0 suits the device."""
 

@@ -188,7 +188,7 @@ def build(checkpoint: Checkpoint, declared: Declared, head: AnyHead, segments: b
 
     segments: batches distinguish the two texts of a pair.
 
-    Raises BadValue for an unsupported checkpoint or device.
+    Raises BadValue for an unsupported checkpoint or device, StoreError for damaged files.
     """
     place, engine = declared.place, declared.engine
     if engine == "static":

@@ -38,8 +38,8 @@ def devices(setting: str) -> list[str]:
 
 @contextmanager
 def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Callable[[list[str]], Float32]]:
-    """Yield a function from documents to vectors, float32[texts, d], that shares them among a process for each
-    device.
+    """Yield a function that encodes documents, float32[texts, d], in a process for each device; the processes
+    end after the block.
 
     names: devices, such as "cuda:0".
     size: texts sent at once.

@@ -59,8 +59,8 @@ VectorEncoder: TypeAlias = Encoder | Hosted | ObjectEncoder
 
 @dataclass(frozen=True)
 class DenseRetriever:
-    """Dense retrieval by an encoder; `dense` documents the settings. Raises BadValue for an unknown store or a
-    wrong view or separator."""
+    """Dense retrieval by an encoder; `dense` documents the settings. Raises UnknownName for an unknown store,
+    BadValue for a wrong view or separator."""
 
     encoder: VectorEncoder
     store: str = "fp32"
@@ -198,8 +198,7 @@ DenseSearcher: TypeAlias = EncodedSearcher[LoadedEncoder, Float32, _Vectors]
 
 
 def query_vectors(encoder: VectorEncoder, loaded: LoadedEncoder, queries: Queries) -> Float32:
-    """Return the vectors of queries, float32[queries, d]; an API's are stored, and read from the store next
-    time."""
+    """Return the vectors of queries, float32[queries, d]; vectors from an API are stored and reused."""
     loaded, text = instructed(loaded, queries)
     if not isinstance(loaded, LoadedHosted):
         return loaded.encode(text, "query")
@@ -273,7 +272,7 @@ def dense(
     base: URL of an API up to its version.
     dimensions: length of the vectors requested from an API.
     key: environment variable with an API's key.
-    Raises UnknownName or BadValue.
+    Raises UnknownName for an unknown store or provider, BadValue for other wrong settings.
     """
     given = {
         "pooling": pooling,

@@ -238,8 +238,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.opened or self.system.encoder.load(settings().device)
 
     def encoded(self, queries: Queries) -> Q:
-        """Return the encoded queries; none may be blank; raises UnusableText, naming the query, if the
-        encoder refuses its text."""
+        """Return queries, none of them blank, encoded; raises UnusableText, naming the query, if the encoder
+        refuses its text."""
         try:
             return self.system.encoded_queries(self.loaded, queries)
         except UnusableText as error:

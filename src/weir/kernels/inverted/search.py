@@ -56,7 +56,7 @@ class Impacts:
     bounds: BlockBounds | None
     """None for so few documents that a search adds all postings."""
     columns: ByteBounds | None = None
-    """For weights from a model, with which frequent terms bound scores badly; None searches by postings
+    """Bounds for a model's weights, whose frequent terms make `bounds` loose; None searches by postings
     alone."""
     arrays: tuple[Any, ...] = field(init=False, repr=False)
     """Read-only arrays for kernels: postings, bounds or the largest impact of each term, columns."""

@@ -187,7 +187,8 @@ class TopDocuments:
 
 
 def tie_order(corpus: Corpus) -> Int32:
-    """Return int32[documents], the corpus number of each internal number, which are in tie order."""
+    """Return the corpus numbers of all documents in tie order, int32[documents]; internal numbers follow this
+    order."""
     order = np.empty(len(corpus), np.int32)
     order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
     return order

@@ -69,6 +69,7 @@ class Language:
     """
 
     name: str
+    """Such as "german", "cjk" or "another script"."""
     evidence: str
     """The reason, in words."""
     analyzer: str

@@ -394,9 +394,9 @@ def weighted_jaccard(a: Float64, b: Float64) -> float:
     """Return the weighted Jaccard index of two vectors of shares: the sum of elementwise minima, divided by
     the sum of maxima.
 
-    1 for equal shares, 0 without a common word, NaN without words. Source: Ioffe 2010, as in Thakur et al.
-    2021, appendix F.
+    1 for equal shares, 0 without a common word, NaN without words.
     """
+    # Ioffe 2010, as in Thakur et al. 2021, appendix F.
     larger = float(np.maximum(a, b).sum())
     return float(np.minimum(a, b).sum()) / larger if larger else float("nan")
 

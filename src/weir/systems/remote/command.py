@@ -192,7 +192,7 @@ class Command:
 
     command: str
     """Split like a shell does, but run without one; {dataset} in it is replaced by the collection's name. The
-    contents of the program and of the first file after it are part of the key.
+    contents of the program and of the first file among its arguments are part of the key.
     """
     version: str | None = None
     """Identifies the searched data in keys. With a version answers are stored and never requested twice; without one

@@ -207,7 +207,7 @@ class RemoteService:
     confirm: Callable[[], None] = lambda: None
     """Called after new answers are stored; raises if `about` no longer describes the service."""
     unknown: str = "refuse"
-    """Treatment of documents outside the collection, see `known_rows`."""
+    """Treatment of documents outside the collection: "refuse" or "drop"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,9 +226,9 @@ class RemoteSearcher:
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the service's rankings; answers are stored, and requested again only without `context.reuse`.
 
-        Raises ServiceError for unanswered queries unless they may be missing, and for too many in a row;
-        BadRanking for unknown documents unless they are dropped. Warns (RankingWarning) of missing queries and
-        dropped documents, and if only the longest queries have no results.
+        Raises ServiceError for unanswered queries unless they may be missing, and for too many failures in a
+        row; BadRanking for unknown documents unless they are dropped. Warns (RankingWarning) of missing
+        queries and dropped documents, and if only the longest queries have no results.
         """
         check_k(k)
         service, report, total = self.service, context.progress, len(queries)

@@ -103,6 +103,7 @@ class PairReranker:
     """Registered name of the re-ranker."""
     encoder: PairCheckpoint
     depth: int | None = None
+    """None for 100, or for all candidates."""
 
     def __post_init__(self) -> None:
         check_depth(self.name, self.depth)

@@ -37,7 +37,8 @@ class FilteringIndex(Protocol):
     """An approximate vector index whose searches may be restricted to some documents."""
 
     def efforts(self) -> tuple[int, int]:
-        """Return (default, largest) effort of a search, the part of the index that it visits; 0 for all."""
+        """Return the (default, largest) effort of a search, such as efSearch of HNSW; (0, 0) for an index
+        without one."""
 
     def can_filter(self) -> bool:
         """Return True if `near_among` can apply a filter while it searches."""
@@ -48,7 +49,7 @@ class FilteringIndex(Protocol):
         """Return (up to k document numbers of a query, int64, best first; number of vectors compared, NaN if
         unknown).
 
-        effort: how much of the index to visit, 0 for the default.
+        effort: how much of the index to visit, at most the largest of `efforts`.
         permitted: bool[N]; None for all documents.
         """
 
