@@ -120,8 +120,12 @@ class _IdentifierNumbers:
             strings.ptr.tolist(),
         )  # bytes: identifiers need not be valid UTF-8
         unknown = np.flatnonzero(codes < 0)
-        names = (data[cuts[at] : cuts[at + 1]] for at in unknown.tolist())
-        codes[unknown] = [size + self.others.setdefault(name, len(self.others)) for name in names]
+        names = [data[cuts[at] : cuts[at + 1]] for at in unknown.tolist()]
+        if self.others:
+            codes[unknown] = [size + self.others.setdefault(name, len(self.others)) for name in names]
+        else:  # each is new
+            codes[unknown] = np.arange(size, size + len(names))
+            self.others.update(zip(names, range(len(names)), strict=True))
         return codes[which]
 
     def query(self, code: int) -> str:
