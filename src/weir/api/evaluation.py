@@ -70,7 +70,8 @@ def evaluate(
         without an answer) override the conventions.
 
     Every judged query counts. An unanswered one scores 0. Raises BadValue for arguments in the wrong order,
-    for identifiers of two types and for a run without a judged query.
+    for identifiers of two types and for a run without a judged query. Warns (RankingWarning) if no
+    returned document is judged.
     """
     by_name = named_measures(measures)
     requested = tuple(dict.fromkeys(by_name.values()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weir import systems
@@ -19,6 +19,7 @@ from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.measure import best_of, less_note
 from weir.stats.score_rows import BEST, JUDGED, label_notes, long_table, shows_judged
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.stats.compare import Comparison
@@ -60,7 +61,7 @@ def labels_of(given: Sequence[str] | Mapping[str, str], names: Iterable[str]) ->
 
 @dataclass(frozen=True)
 class GridCell:
-    """A mean in a grid of results, with marks that compare it with other systems' means."""
+    """A mean in a grid of results, with its marks."""
 
     mean: float
     """The mean over queries, or over datasets."""

@@ -150,7 +150,7 @@ def compared_tables(
     """Yield the score table of each comparison that `compare_grid` makes, in the same order; tables of one
     query are left out.
 
-    Raises the errors of `compare_grid`.
+    Takes the arguments and raises the errors of `compare_grid`.
     """
     for tables in _tables_of_measures(cells, measures, baseline):
         yield from (t for t in tables if t.comparable)
@@ -517,7 +517,8 @@ def gate_inputs(
     fetch: download missing collections.
     judged: name of the run files' dataset.
 
-    Raises BadValue for unclear paths, UnknownName for a measure that a baseline lacks.
+    Raises BadValue for unclear paths, FormatError for a missing one, UnknownName for a measure that a baseline
+    lacks.
     """
     qrels, sides = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(sides) != 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -77,6 +77,7 @@ from weir.systems.expression import system as system_of
 from weir.systems.own_copies import is_shared
 from weir.systems.protocol import DocumentKeeper, Fetched, Retriever
 from weir.systems.stored_run import StoredRun
+from weir.values import dataclass
 
 # ----------
 # A cell of the grid, a system on a dataset: its rankings are a stage, and so is each set of scores beside them.
@@ -451,7 +452,8 @@ class Experiment:
         share: cells to begin with; results that other processes still compute are then left out.
         on: address of a cluster, such as ray.
 
-        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder.
+        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError for a
+        folder that cannot be written.
         """
         if is_address(at):
             raise BadValue(

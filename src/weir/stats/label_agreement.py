@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -23,6 +22,7 @@ from weir.errors import BadValue, UnknownName
 from weir.files.parsers import distinct_strings
 from weir.measures.measure import Measure
 from weir.stats.resampling import SEED, fewest, percentiles
+from weir.values import dataclass
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +94,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True, eq=False)
 class LabelTables:
-    """A confusion table of two raters' labels for each query, and the number of pairs that only one of them
-    labelled."""
+    """A confusion table of two raters' labels for each query."""
 
     queries: Ids
     labels: Float64
