@@ -674,7 +674,8 @@ class QueryScores:
                     values[m, s, at[at >= 0]] = one.of(measure)[at >= 0]
         way = direction(study.measures[0]) or 1
         hardest = np.argsort(way * np.nan_to_num(values[0]).mean(axis=0), kind="stable")
-        values, ids = values[:, :, hardest], tuple(queries[int(n)] for n in hardest)
+        names = queries.tolist()
+        values, ids = values[:, :, hardest], tuple(names[n] for n in hardest.tolist())
         systems = tuple(cell.label for cell in cells)
         base = systems.index(study.baseline) if study.baseline in systems else 0
         gaps = np.nan_to_num(values[0] - values[0, base])
