@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from weir.core.rounding import counted, part_of
 from weir.core.scores import Note
 from weir.core.strings import Ids
 from weir.errors import BadValue
+from weir.values import dataclass
 
 COMPOSITION = "the composition of letters (Unicode NFC and NFD)"
 CASE = "capital and small letters"
@@ -51,7 +51,7 @@ class Dangling:
         """Return a note with the counts, up to EXAMPLES documents and the probable cause.
 
         collection: its name.
-        lack: words on the documents.
+        lack: words after the number of documents.
         """
         first = ", ".join(map(repr, self.documents[:EXAMPLES]))
         more = ", such as " if len(self.documents) > EXAMPLES else ": "

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 from unicodedata import category, east_asian_width
 
 from weir.core.colours import ANY_PAGE, INKS, STYLES
 from weir.core.rounding import counted, typeset
 from weir.errors import UnknownName, printable, printable_text
+from weir.values import dataclass
 
 SIGNS = {"better": "▲", "worse": "▼"}
 _LATEX_SIGNS = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}
@@ -285,9 +286,9 @@ class Table:
 
 
 _ON_PAPER = 90
-"""Characters of a row that a sheet holds; letters of longer ones are smaller in print."""
+"""Characters of a row that a sheet holds; longer rows have smaller letters in print."""
 FIRST, _EXCERPT = 10, 80
-"""Rows, and characters of a text in them, that the beginning of a value shows."""
+"""Rows shown of a longer table, and characters of a text in them."""
 
 
 def table_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from weir.core.results import ResultKind
@@ -29,6 +29,7 @@ from weir.experiment.published import (
 )
 from weir.experiment.results import ResultCell
 from weir.measures.measure import direction
+from weir.values import dataclass
 
 
 @dataclass(frozen=True)

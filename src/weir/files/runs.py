@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -51,6 +51,7 @@ from weir.files.parsers import (
     ranks_in,
 )
 from weir.files.paths import path_of
+from weir.values import dataclass
 
 # Rankings are read in blocks of whole queries, from any format. A block is parsed, its rankings are sorted and its
 # documents looked up while their identifiers are still in the buffer; only codes and scores are kept. Only a file
@@ -119,8 +120,12 @@ class _IdentifierNumbers:
             strings.ptr.tolist(),
         )  # bytes: identifiers need not be valid UTF-8
         unknown = np.flatnonzero(codes < 0)
-        names = (data[cuts[at] : cuts[at + 1]] for at in unknown.tolist())
-        codes[unknown] = [size + self.others.setdefault(name, len(self.others)) for name in names]
+        names = [data[cuts[at] : cuts[at + 1]] for at in unknown.tolist()]
+        if self.others:
+            codes[unknown] = [size + self.others.setdefault(name, len(self.others)) for name in names]
+        else:  # each is new
+            codes[unknown] = np.arange(size, size + len(names))
+            self.others.update(zip(names, range(len(names)), strict=True))
         return codes[which]
 
     def query(self, code: int) -> str:
@@ -129,7 +134,7 @@ class _IdentifierNumbers:
         return list(self.others)[code - len(self.queries or ())].decode("utf-8", "replace")
 
     def doc_codes(self, buf: Bytes, rows: ParsedRows) -> Int32:
-        """A document in two blocks gets two numbers."""
+        """Return the number of each row's document, int32[rows]; a document in two blocks gets two numbers."""
         codes, first = distinct(buf, rows.start, rows.length, rows.hashes)
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
@@ -282,7 +287,7 @@ def _say_alike(
 ) -> None:
     """Warn (RankingWarning) of identifiers that equal judged ones except for their spelling.
 
-    composed: those of another Unicode composition.
+    composed: identifiers of another Unicode composition.
     unjudged: (some unjudged names, judged names) of documents and of queries.
     """
     kinds = {COMPOSITION: composed}

@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -28,6 +27,7 @@ import numpy as np
 
 from weir.errors import BadValue, MissingExtra, require
 from weir.settings import settings
+from weir.values import dataclass
 
 # Kernels: functions of arrays that are compiled for the types of their arguments.
 
@@ -353,7 +353,7 @@ NRT = "NRT_"
 MATHEMATICS = {"linux": "libm.so.6", "win32": "ucrtbase"}
 """Library of sqrt and other functions, by platform; elsewhere every process has them."""
 LOWERED = ("fma", "fmaf", "fmin", "fminf", "fmax", "fmaxf", "rint", "rintf", "nearbyint", "nearbyintf")
-"""Functions that code calls without naming them on processors without such an instruction."""
+"""Functions that code calls, without naming them, if the processor has no such instruction."""
 LAST_OWNER = "NRT_MemInfo_call_dtor"
 """Called by numba's code when an array has no owner left."""
 WORDS, STATUS, OTHER_TYPES = 9, 8, -1

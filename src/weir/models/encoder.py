@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Literal, TypeAlias, TypeVar
 
@@ -48,6 +48,7 @@ from weir.models.protocols import (
 )
 from weir.models.tokens import ModelTokenizer, Text, load_tokenizer
 from weir.registry import Identity
+from weir.values import dataclass
 
 Kind: TypeAlias = Literal["query", "document"]
 Progress: TypeAlias = Callable[[int, int], None]
@@ -108,8 +109,8 @@ class EncoderRecipe:
 
 
 def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
-    """Return the settings in force: the encoder's, else the checkpoint's, else those of the model's card; for
-    lengths, the card's precede the checkpoint's.
+    """Return the settings in force: the encoder's, else the checkpoint's, else the model card's; for lengths,
+    the card precedes the checkpoint.
 
     collection: name under which a checkpoint may declare prompts.
     instruction: replaces {task} in prompts.
@@ -245,7 +246,7 @@ class Encoder:
         """Return the encoder loaded on a device (auto, cpu, cuda or cuda:1), after a download if needed.
 
         Warns if the checkpoint declares prompts and none is used. Raises BadValue for an unsupported
-        checkpoint.
+        checkpoint, DownloadError if the download fails, StoreError for damaged files.
         """
         self.fetch()
         recipe = resolve(self)
@@ -284,6 +285,8 @@ class Loaded:
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:
         """Return a vector for each text, float32[texts, d], of length 1 for cosine; [0, d] without texts.
+
+        kind: "query" or "document", which decides prompt and length limit.
 
         Raises BadValue for a vector that is not finite and a text that does not fit into memory.
         """
@@ -531,8 +534,9 @@ class Stability:
 
 
 def stability(loaded: Loaded, texts: Sequence[str]) -> Stability:
-    """Return how much the vectors of texts, at least one, differ between encoding alone and together, scaled to
-    length 1.
+    """Return how much vectors, scaled to length 1, differ between texts encoded alone and together.
+
+    texts: at least one.
 
     Raises the errors of `Loaded.encode`.
     """

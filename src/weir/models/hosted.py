@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -55,6 +55,7 @@ from weir.services.requests import (
     shortened,
 )
 from weir.settings import settings
+from weir.values import dataclass
 
 # ----------
 # Embedding APIs: address, limits, format of requests and answers.
@@ -478,9 +479,10 @@ class Hosted:
     ) -> LoadedHosted:
         """Return the encoder ready for texts; sends the probe if no response to it is stored.
 
+        device: not used.
         limits: None for the environment's, shared by all encoders of the process.
 
-        Raises ServiceError for a missing key or a bad response.
+        Raises ServiceError for a missing key or a bad response, StoreError for a damaged stored response.
         """
         budget = shared_budget() if limits is None else SharedBudget()
         key = Key.of(self.key or (self.provider.variable if self.base is None else None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from weir.stats.label_agreement import (
     shared_pairs,
 )
 from weir.stats.resampling import fewest
+from weir.values import dataclass
 
 DEFAULT_LEAST = "binary kappa 0.4"
 """Minimum of the interval's lower end; see docs/decisions/015-labels.md."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -59,6 +59,7 @@ from weir.stats.significance import (
     exact_mean,
     p_values,
 )
+from weir.values import dataclass
 
 _NAMED = 3  # queries of a message
 
@@ -468,7 +469,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
     rows, answered = [], []
     common, shared = np.ones(len(order), np.bool_), np.ones(len(order), np.bool_)
     for one in (first, *others):
-        codes = one.queries.codes(names)
+        codes = order if one.queries is first.queries else one.queries.codes(names)
         has = codes >= 0
         row = np.full(len(order), np.nan)
         row[has] = one.of(measure)[codes[has]]
@@ -485,7 +486,8 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
                 raise BadValue(
                     f"{dataset}: {name} has {measure} {found:g}; values lie within 0 to 1 (divide percentages by 100)"
                 )
-    every = set(first.queries.tolist()).union(*(o.queries.tolist() for o in others))
+    unlike = [one.queries.tolist() for one in others if one.queries is not first.queries]
+    every = len(set(first.queries.tolist()).union(*unlike)) if unlike else len(order)
     count = int(shared.sum())
     if count < least:
         if common.sum() < 2:
@@ -498,7 +500,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
         measure,
         tuple(scores),
         np.stack(rows)[:, shared],
-        len(every) - count,
+        every - count,
         span=1.0 if within_unit(measure) else math.inf,
         geometric=measure in first.geometric,
         queries=Ids(names).take(np.flatnonzero(shared)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from weir.stats.distributions import student_quantile
 from weir.stats.label_agreement import bounds_shown, drawn_tables
 from weir.stats.resampling import LEVEL, percentiles
 from weir.stats.significance import adjusted, all_pairs, p_values
+from weir.values import dataclass
 
 
 def kendall_tau(a: Float64, b: Float64) -> float:

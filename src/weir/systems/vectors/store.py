@@ -9,7 +9,7 @@ import math
 import mmap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -35,6 +35,7 @@ from weir.systems.vectors.journal import (
     mended,
     store_folder,
 )
+from weir.values import dataclass
 
 # ----------
 # Codecs: rows on disk as float32, or in fewer bytes.
@@ -385,7 +386,7 @@ def _moved_rows(
 Encode: TypeAlias = Callable[[list[str]], Float32 | Ragged | Iterator[Float32] | Iterator[Ragged]]
 """Encodes texts into vectors [n, d] or ragged rows, at once or in blocks that are stored one by one."""
 Keep: TypeAlias = Callable[[Int64, Bool], None]
-"""Encodes the texts with these ascending numbers and adds those marked True; the store is locked."""
+"""Encodes the texts with these ascending numbers and adds the texts marked True; the store is locked."""
 C = TypeVar("C")
 
 HASHED_TEXTS = 4096
