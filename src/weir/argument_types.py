@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property, wraps
 from inspect import getsource, unwrap
 from numbers import Integral, Real
@@ -14,7 +15,6 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from weir.errors import BadValue, CallError, UnknownName
 from weir.registry import Registry
-from weir.values import dataclass
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,7 +8,7 @@ import json
 import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import PurePath
@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from weir.errors import BadValue, PluginError, UnknownName
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from weir.errors import BadValue
-from weir.values import dataclass
 
 KEY_VARIABLE = "WEIR_KEY_[A-Z0-9_]+"
 """Pattern of environment variables that an experiment may name as the key of a service."""

@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -38,7 +38,6 @@ from weir.files.paths import path_of
 from weir.measures.measure import direction
 from weir.stats.compare import shown_pairs
 from weir.stats.score_rows import result_rows, rows_by_group
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.scores import Row, Scores

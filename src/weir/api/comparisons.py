@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -105,7 +105,6 @@ from weir.stats.score_rows import system_notes
 from weir.stats.threshold import ABSTENTIONS, THRESHOLDS, Abstention, Threshold, ThresholdRules
 from weir.systems import Retriever, system
 from weir.systems.protocol import SYSTEMS
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.intents import IntentQrels

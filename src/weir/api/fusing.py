@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ from weir.systems.fusion.fit import (
 )
 from weir.systems.fusion.fuse import Pool, apart_notes, check_shared_queries, depth_note, fused, refuse_depth
 from weir.systems.fusion.methods import parse_fusion
-from weir.values import dataclass
 
 
 @checked

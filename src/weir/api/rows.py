@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weir import systems
@@ -19,7 +19,6 @@ from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.measure import best_of, less_note
 from weir.stats.score_rows import BEST, JUDGED, label_notes, long_table, shows_judged
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.stats.compare import Comparison

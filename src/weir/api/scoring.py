@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ from weir.files.score_files import values_csv, values_json, values_lines
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.measures.evaluate import DEFAULT, Conventions, each_file, judgments_for, names_of_runs
 from weir.stats.score_rows import result_rows, rows_by_group, scored, system_notes
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset

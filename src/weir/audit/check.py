@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -17,7 +17,6 @@ from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, printable
 from weir.files.text_files import Watch
 from weir.registry import Registry
-from weir.values import dataclass
 
 Severity: TypeAlias = Literal["wrong", "serious", "caution", "note"]
 """wrong: a reported number is not what it claims to be; serious: conclusions may change; caution: report this with

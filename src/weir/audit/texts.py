@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -20,7 +21,6 @@ from weir.stats.order_agreement import spearman
 from weir.systems.lexical.analyzer import analyzers
 from weir.systems.lexical.language import language_of_corpus
 from weir.systems.lexical.terms import TermTable
-from weir.values import dataclass
 
 SHORT_WORDS = 3
 REPEATED_SHARE = 0.5

@@ -10,7 +10,7 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,6 @@ from weir.core.colours import INKS, LIGHT, UNCOLOURED
 from weir.core.rounding import change, percent, score, short_score, typeset, typeset_change
 from weir.core.strings import Float64
 from weir.core.tables import html_escaped
-from weir.values import dataclass
 
 # ----------
 # The kinds of charts.

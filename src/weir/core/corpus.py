@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
@@ -25,7 +26,6 @@ from weir.core.query_metadata import MetadataError, QueryMetadata
 from weir.core.strings import Ids, StringColumn, Strings, offsets
 from weir.core.tables import FIRST, Table, first_rows
 from weir.errors import BadValue
-from weir.values import dataclass
 
 ID, TITLE, TEXT = "_id", "title", "text"
 """Fields of every document; all other fields are metadata."""

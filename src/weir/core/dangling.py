@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from weir.core.rounding import counted, part_of
 from weir.core.scores import Note
 from weir.core.strings import Ids
 from weir.errors import BadValue
-from weir.values import dataclass
 
 COMPOSITION = "the composition of letters (Unicode NFC and NFD)"
 CASE = "capital and small letters"

@@ -8,7 +8,7 @@ import json
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from weir.core.expressions import syntax_tree
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, StringColumn, Strings, offsets, stretches
 from weir.errors import BadValue, UnknownName
-from weir.values import dataclass
 
 # Some documents for each query: those that alone may be ranked, or those that may not.
 

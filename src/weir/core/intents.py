@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from weir.core.qrels import Qrels, grade_column, grade_of, plain_grades
 from weir.core.strings import Float64, Grades, Ids, Int32
 from weir.core.tables import first_rows
 from weir.errors import BadValue
-from weir.values import dataclass
 
 _MOST_JUDGED = 2**15 - 1  # judged documents of a query: they are numbered by 16-bit grades
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -15,7 +15,6 @@ from weir.core.qrels import Qrels
 from weir.core.rounding import counted
 from weir.core.run import Run
 from weir.core.strings import Bytes, Float64, Grades, Ids, Int32, Int64, Strings, equal_at, stretches
-from weir.values import dataclass
 
 Groups: TypeAlias = tuple[Int64, Int64]
 _Placed: TypeAlias = tuple[Int32, Int32, Grades, Int32, Int32]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
 from weir.core.qrels import Qrels
 from weir.errors import BadValue
-from weir.values import dataclass
 
 _MARK_DIGITS = 8  # hexadecimal
 _NAMED = 3  # queries of a sentence

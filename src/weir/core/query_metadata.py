@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +15,6 @@ from weir.argument_types import named_arguments
 from weir.core.filters import DocumentLists, DocumentMasks, parse_filter
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
-from weir.values import dataclass
 
 # Weights of queries: one over the probability with which each was drawn to be judged.
 

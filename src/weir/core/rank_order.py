@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import chain
 from math import lgamma, log
 from typing import TYPE_CHECKING, TypeAlias
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from weir.core.rounding import counted
 from weir.core.strings import Float64, Int64
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

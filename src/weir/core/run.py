@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,6 @@ from weir.core.order import (
 from weir.core.strings import Float64, Ids, Int32, Int64, offsets
 from weir.core.tables import first_rows
 from weir.errors import BadRanking, BadValue, conversion, warn_of_ranking
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.corpus import Queries

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, asdict, field, replace
+from dataclasses import MISSING, asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from weir.core.origin import Origin
 from weir.core.strings import Float64, Ids, Int64
 from weir.core.tables import Table
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.charts import Plot

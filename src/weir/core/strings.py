@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Protocol, TypeAlias, TypeVar, overload
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from weir.errors import BadValue, UnknownName
 from weir.settings import IDENTIFIER_BYTES
-from weir.values import dataclass
 
 Int64: TypeAlias = NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from weir.core.strings import Int64, StringColumn, Strings, hash_strings
 from weir.core.tables import Table, table_of
 from weir.datasets.catalogue import Entry
 from weir.files.corpus_store import CorpusStore
-from weir.values import dataclass
 
 # ----------
 # Documents or queries of the same text, as written or normalised.

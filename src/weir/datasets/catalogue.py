@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from weir.core.rounding import count
 from weir.errors import UnknownName
 from weir.files.text_files import read_toml
 from weir.settings import settings
-from weir.values import dataclass
 
 _HERE = Path(__file__).parent
 

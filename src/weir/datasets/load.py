@@ -8,7 +8,7 @@ import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import cast
@@ -37,7 +37,6 @@ from weir.files.paths import path_of, refuse_empty, subset_of
 from weir.files.query_files import read_groups
 from weir.files.records import OwnFolder, read_judgments, read_queries, write_collection
 from weir.files.text_files import Watch, unwatched
-from weir.values import dataclass
 
 # ----------
 # The metadata of queries as it holds in one split.

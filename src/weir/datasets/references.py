@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from weir.files.layouts import (
 )
 from weir.files.paths import path_of, subset_of
 from weir.files.text_files import Watch
-from weir.values import dataclass
 
 
 @dataclass(frozen=True)

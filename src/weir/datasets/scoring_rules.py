@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
@@ -23,7 +23,6 @@ from weir.errors import BadValue, held_warnings
 from weir.files.paths import path_of
 from weir.files.runs import read_run
 from weir.measures.evaluate import DEFAULT, Conventions, join_run, permitted, ranked_by
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.corpus import Queries

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,7 +23,6 @@ from weir.measures.measure import parse_measure
 from weir.stats.order_agreement import kendall_tau
 from weir.stats.resampling import RESAMPLES, SEED, percentiles
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
-from weir.values import dataclass
 
 BATCH_BYTES = 1 << 22
 OTHER_TASK = 0.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.core.results import ResultKind
@@ -29,7 +29,6 @@ from weir.experiment.published import (
 )
 from weir.experiment.results import ResultCell
 from weir.measures.measure import direction
-from weir.values import dataclass
 
 
 @dataclass(frozen=True)
@@ -223,7 +222,9 @@ def beside_notes(scores: Sequence[BesideScore], own: str = "own systems") -> lis
     ]
 
 
-UNCHECKED = "MTEB's result files hold neither documents nor judgments: nothing checks that they scored these data"
+UNCHECKED = (
+    "MTEB's result files hold neither documents nor judgments: nothing checks that they scored these data"
+)
 
 FOREMOST = 10
 """Number of published systems, beside those that one's own claim to be, that are shown at once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from weir.experiment.stages import RECORD
 from weir.measures.measure import direction
 from weir.registry import SESSION
 from weir.stats.resampling import has_percentile
-from weir.values import dataclass
 
 DEFAULT = "nDCG@10"
 

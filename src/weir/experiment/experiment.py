@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -77,7 +77,6 @@ from weir.systems.expression import system as system_of
 from weir.systems.own_copies import is_shared
 from weir.systems.protocol import DocumentKeeper, Fetched, Retriever
 from weir.systems.stored_run import StoredRun
-from weir.values import dataclass
 
 # ----------
 # A cell of the grid, a system on a dataset: its rankings are a stage, and so is each set of scores beside them.

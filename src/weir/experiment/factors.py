@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TypeAlias
 
@@ -27,7 +27,6 @@ from weir.stats.compare import ComparisonMethod, table
 from weir.stats.factors import Factor, FactorialDesign, FactorStudy, factor_study, factor_study_across
 from weir.systems.expression import expression_tree, parse_system
 from weir.systems.protocol import RERANKERS, SYSTEMS
-from weir.values import dataclass
 
 # ----------
 # The factors of a grid, their levels, and the combinations that are missing.

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -49,7 +49,6 @@ from weir.systems.protocol import (
 )
 from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_room
 from weir.systems.stored_run import CandidatePool, StoredRun
-from weir.values import dataclass
 
 # ----------
 # Which stages a grid has, what each is made from, and which systems share it.

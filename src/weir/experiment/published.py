@@ -6,7 +6,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path, PurePath, PurePosixPath
@@ -26,7 +26,6 @@ from weir.experiment.results import ResultCell, not_as_published
 from weir.files.paths import path_of
 from weir.models.checkpoints import cards, find_card, split_variant
 from weir.systems.expression import expression_tree
-from weir.values import dataclass
 
 # ----------
 # Scores as Anserini writes them: rounded, ties lowered step by step, in 32-bit floats.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -46,7 +46,6 @@ from weir.files.runs import read_run
 from weir.measures import Measure, parse_measure
 from weir.measures.evaluate import each_file, names_of_runs
 from weir.stats.birco import BircoScore, birco_remarks, birco_scores
-from weir.values import dataclass
 
 # ----------
 # A results folder compared with published scores of the same systems.

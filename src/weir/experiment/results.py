@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,6 @@ from weir.stats.score_rows import (
 )
 from weir.systems.expression import parse_system, single_names
 from weir.systems.protocol import DEPTH
-from weir.values import dataclass
 
 # ----------
 # The order in which datasets and systems were requested, in <results>/grid.json, and the judgments that count.

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -58,7 +58,6 @@ from weir.systems.protocol import (
 )
 from weir.systems.restricted import restricted_search
 from weir.systems.warm import kernels_of, prepare
-from weir.values import dataclass
 
 # ----------
 # What a stage records besides rankings: warnings, times of single queries, losses, costs.

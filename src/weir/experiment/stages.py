@@ -13,7 +13,7 @@ import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from importlib.metadata import packages_distributions, requires
@@ -33,7 +33,6 @@ from weir.measures import Measure
 from weir.models.hardware import package_version
 from weir.registry import checkpoint_of
 from weir.settings import settings
-from weir.values import dataclass
 
 # ----------
 # The cost of a stage while it is made: seconds, peak memory, requests to services, the stages it used.

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
@@ -55,7 +55,6 @@ from weir.stats.score_rows import result_rows, uncalibrated
 from weir.systems.expression import expression_tree, parse_system
 from weir.systems.fusion.methods import METHODS
 from weir.systems.protocol import RERANKERS, SYSTEMS
-from weir.values import dataclass
 
 RUN_FILES = ("run.trec", "run.json")
 OBJECT = "object"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -58,7 +58,6 @@ from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 from weir.stats.score_rows import noted, reaches, system_notes
 from weir.systems.expression import parse_system
 from weir.systems.protocol import MAX_DEPTH
-from weir.values import dataclass
 
 # ----------
 # Settings of two results that differ, the likeliest cause first.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -20,7 +21,6 @@ from weir.errors import (
     warn_of_ranking,
 )
 from weir.files.text_files import read_toml
-from weir.values import dataclass
 
 Kind: TypeAlias = Literal["run", "qrels"]
 Part: TypeAlias = Literal["system", "collection"]

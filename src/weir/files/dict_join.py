@@ -7,6 +7,7 @@ import unicodedata
 from array import array
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, islice, pairwise, repeat
 from operator import contains
 from typing import Any, TypeAlias
@@ -23,7 +24,6 @@ from weir.core.strings import Float64, Ids, Int64, Strings
 from weir.errors import BadValue
 from weir.files.frames import is_columns, small_frame
 from weir.settings import IDENTIFIER_BYTES
-from weir.values import dataclass
 
 Row: TypeAlias = dict[Any, Any]
 Rows: TypeAlias = dict[Any, Row]

@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPException, IncompleteRead
 from pathlib import Path, PurePosixPath
@@ -53,7 +53,6 @@ from weir.settings import (
     hub_offline,
     secret,
 )
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path, PurePath
 from typing import Any, cast
@@ -84,7 +84,6 @@ from weir.files.text_files import (
     unpacked_name,
 )
 from weir.settings import IDENTIFIER_BYTES, LINE_BYTES, RECORD_BYTES, require_memory
-from weir.values import dataclass
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 SEMICOLON = ";"

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -50,7 +51,6 @@ from weir.files.text_files import (
 from weir.kernels.jit import available, is_compiled
 from weir.kernels.json_text import ENDED, FULL, ODD, read_plain_documents, scan_object
 from weir.settings import IDENTIFIER_BYTES, RECORD_BYTES
-from weir.values import dataclass
 
 # JSON lines in blocks: one object on each line, lines end at "\n" and nowhere else.
 

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +35,6 @@ from weir.files.parsers import parse_slowly
 from weir.files.paths import path_of
 from weir.files.runs import read_qrels, run_name
 from weir.files.text_files import is_stream, read_bytes
-from weir.values import dataclass
 
 # Tables of labels as other judges write them: columns of many names, several raters side by side, labels as words.
 

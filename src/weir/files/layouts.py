@@ -7,7 +7,7 @@ import os
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, BinaryIO, cast
 
@@ -23,7 +23,6 @@ from weir.files.text_files import (
     open_bytes,
     read_toml,
 )
-from weir.values import dataclass
 
 # Parts of a collection: documents, queries and judgments in a folder, a zip or a TOML file.
 #

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from threading import Event, Thread
@@ -21,7 +21,6 @@ from typing import IO, Protocol
 from weir.errors import WeirError
 from weir.files.atomic import storing, too_long
 from weir.settings import settings
-from weir.values import dataclass
 
 RENEWALS = 4
 """Renewals within the seconds after which a lease is abandoned."""

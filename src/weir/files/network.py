@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from ipaddress import IPv4Address, ip_address
@@ -17,7 +17,6 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from weir.errors import ServiceError, require
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
@@ -16,7 +16,6 @@ import numpy as np
 from weir.core.run import Run
 from weir.core.strings import Ids, Int64, Strings
 from weir.errors import FormatError
-from weir.values import dataclass
 
 EXPECTED = "a run file as weir run writes it"
 MAPPED_BYTES = 1 << 24

@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,7 +34,6 @@ from weir.files.text_files import check_regular, check_unpacked, damaged, decode
 from weir.files.write import write_qrels
 from weir.kernels.jit import available, is_compiled
 from weir.settings import IDENTIFIER_BYTES
-from weir.values import dataclass
 
 # Documents and queries in BEIR's layout (`_id`, `title`, `text`, `metadata`), and as TSV.
 #

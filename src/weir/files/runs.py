@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -51,7 +51,6 @@ from weir.files.parsers import (
     ranks_in,
 )
 from weir.files.paths import path_of
-from weir.values import dataclass
 
 # Rankings are read in blocks of whole queries, from any format. A block is parsed, its rankings are sorted and its
 # documents looked up while their identifiers are still in the buffer; only codes and scores are kept. Only a file

@@ -8,6 +8,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -41,7 +42,6 @@ from weir.files.pickles import pickled_rows
 from weir.files.runs import read_qrels_counted, read_run
 from weir.files.tables import as_arrow
 from weir.files.text_files import PACKED, is_pipe, packing, unpacked_name
-from weir.values import dataclass
 
 Progress = Callable[[int, int], None]  # rows written, rows in all
 _BREAKS = b" \t\n\r\v\f"

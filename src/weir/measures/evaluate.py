@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -35,7 +35,6 @@ from weir.files.intents import intents_from, read_intents
 from weir.files.runs import join_run_file, read_qrels_counted, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
 from weir.registry import changed_settings
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.corpus import Queries

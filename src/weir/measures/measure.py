@@ -8,7 +8,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
@@ -23,7 +23,6 @@ from weir.core.strings import Float64, Grades
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.aliases import canonical, suggestion, translated, with_setting
 from weir.registry import Registry
-from weir.values import dataclass
 
 
 def without_unjudged(j: Judged, grade: Grades | None = None) -> Judged:

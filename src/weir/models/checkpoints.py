@@ -10,7 +10,7 @@ import time
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -32,7 +32,6 @@ from weir.files.integrity import read_sealed
 from weir.files.json_record import read_json
 from weir.registry import changed_settings, check_whole
 from weir.settings import hub_cache, hub_offline, settings
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from weir.algorithms import algorithm
 from weir.core.strings import Float32
@@ -26,7 +27,6 @@ from weir.models.hardware import ComputePlace
 from weir.models.heads import ClassHead, Layer, OwnHead
 from weir.models.tokens import ModelTokenizer, Text, load_tokenizer
 from weir.models.weights import read_state, supported
-from weir.values import dataclass
 
 HEADS = {
     "bert": ("bert.pooler.dense", "Tanh", "classifier"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal, TypeAlias, TypeVar
 
@@ -48,7 +48,6 @@ from weir.models.protocols import (
 )
 from weir.models.tokens import ModelTokenizer, Text, load_tokenizer
 from weir.registry import Identity
-from weir.values import dataclass
 
 Kind: TypeAlias = Literal["query", "document"]
 Progress: TypeAlias = Callable[[int, int], None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from weir.core.strings import Float32, Int64
@@ -14,7 +15,6 @@ from weir.models.tokens import Tokens
 from weir.models.weights import supported
 from weir.registry import Registry
 from weir.settings import settings
-from weir.values import dataclass
 
 # ----------
 # Engines, which turn a batch of tokens into what a head makes of it, and the rule that chooses one.

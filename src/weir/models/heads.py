@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from weir.errors import BadValue
 from weir.models.checkpoints import Head
 from weir.models.weights import Array, read_state
-from weir.values import dataclass
 
 
 @dataclass(frozen=True, eq=False)

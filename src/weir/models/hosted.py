@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -55,7 +55,6 @@ from weir.services.requests import (
     shortened,
 )
 from weir.settings import settings
-from weir.values import dataclass
 
 # ----------
 # Embedding APIs: address, limits, format of requests and answers.

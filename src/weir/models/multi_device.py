@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import IO, cast
 
 import numpy as np
@@ -20,7 +20,6 @@ from weir.core.strings import Float32
 from weir.errors import BadValue
 from weir.models.encoder import Encoder, Loaded
 from weir.settings import settings
-from weir.values import dataclass
 
 PIECES_PER_DEVICE = 4
 """Parts of the texts per device, so that no device waits long for the slowest."""

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass
 from importlib.resources import files
 from io import StringIO
 from typing import Any
@@ -25,7 +26,6 @@ from weir.models.term_maxima import TermMaxima
 from weir.models.tokens import Text, Tokens, load_tokenizer
 from weir.models.weights import Array, Weights, distance_bias, read_weights, supported
 from weir.settings import require_addresses, settings
-from weir.values import dataclass
 
 HINTS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "f32"}
 UNSEEN = 1e9

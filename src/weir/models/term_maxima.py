@@ -6,6 +6,7 @@ Byte products with bounded errors rule out almost all logits; the rest are compu
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from weir.core.strings import Float32, Int64, offsets
 from weir.kernels.jit import available
 from weir.models.weights import Array
 from weir.settings import settings
-from weir.values import dataclass
 
 LARGEST_NORM = 1e15
 """States with a larger norm are not compared by bytes, since squares and sums of floats could overflow."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from weir.errors import MissingExtra, StoreError, require
 from weir.models.checkpoints import ROBERTA, Checkpoint
-from weir.values import dataclass
 
 Array: TypeAlias = NDArray[Any]
 

@@ -13,7 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
@@ -29,7 +29,6 @@ from weir.files.network import KeptConnection
 from weir.registry import session_only
 from weir.services.requests import AttemptError, FailureKind
 from weir.settings import settings
-from weir.values import dataclass
 
 SCORED_KINDS = ("ok", "repaired", "unsigned")
 """Kinds of language models' answers that contain a verdict."""

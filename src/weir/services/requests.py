@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote, urlsplit
@@ -32,7 +32,6 @@ from weir.files.network import (
     seconds_before,
 )
 from weir.settings import KEY_VARIABLE, Settings, secret
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from weir.stats.label_agreement import (
     shared_pairs,
 )
 from weir.stats.resampling import fewest
-from weir.values import dataclass
 
 DEFAULT_LEAST = "binary kappa 0.4"
 """Minimum of the interval's lower end; see docs/decisions/015-labels.md."""

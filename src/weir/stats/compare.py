@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -59,7 +59,6 @@ from weir.stats.significance import (
     exact_mean,
     p_values,
 )
-from weir.values import dataclass
 
 _NAMED = 3  # queries of a message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
 import numpy as np
@@ -33,7 +33,6 @@ from weir.stats.compare import (
 from weir.stats.power import Family, Reach, reach
 from weir.stats.resampling import BLOCK_CELLS, RESAMPLES, Draws, fewest, simultaneous_bounds, two_level_bounds
 from weir.stats.significance import TESTS, adjusted, deviation_of, exact_mean, p_values
-from weir.values import dataclass
 
 OTHERS = "others"
 """Name of the mean of all other levels, with which each level of three or more is compared."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -24,7 +24,6 @@ from weir.stats.resampling import INTERVALS, bounds, fewest
 from weir.stats.run_noise import RunNoise, noise_of
 from weir.stats.score_rows import never_note
 from weir.stats.significance import adjusted, deviation_of, exact_mean, t_tail
-from weir.values import dataclass
 
 _ROUNDING = 1e-12  # a bound that equals the allowed drop but for rounding passes
 BROKEN_KEPT = 10

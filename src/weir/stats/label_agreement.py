@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -22,7 +23,6 @@ from weir.errors import BadValue, UnknownName
 from weir.files.parsers import distinct_strings
 from weir.measures.measure import Measure
 from weir.stats.resampling import SEED, fewest, percentiles
-from weir.values import dataclass
 
 
 @dataclass(frozen=True, eq=False)

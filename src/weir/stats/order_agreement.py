@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from weir.stats.distributions import student_quantile
 from weir.stats.label_agreement import bounds_shown, drawn_tables
 from weir.stats.resampling import LEVEL, percentiles
 from weir.stats.significance import adjusted, all_pairs, p_values
-from weir.values import dataclass
 
 
 def kendall_tau(a: Float64, b: Float64) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -37,7 +37,6 @@ from weir.stats.significance import (
     level_met,
     t_tail,
 )
-from weir.values import dataclass
 
 ALPHA = 0.05
 POWER = 0.8

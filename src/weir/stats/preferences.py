@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -16,7 +17,6 @@ from weir.errors import BadValue
 from weir.stats.distributions import student_quantile
 from weir.stats.label_agreement import few
 from weir.stats.resampling import LEVEL, fewest, interval
-from weir.values import dataclass
 
 NEWTON_STEPS = 100
 CONVERGED = 1e-12

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import compress
 
 import numpy as np
@@ -21,7 +21,6 @@ from weir.measures.measure import direction
 from weir.stats.compare import refuse_apart
 from weir.stats.score_rows import system_notes
 from weir.stats.significance import exact_mean
-from weir.values import dataclass
 
 SHOWN_DOCUMENTS = 3  # documents of a query
 EXCERPT_LETTERS = 200  # characters of a document

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -15,7 +16,6 @@ from weir.errors import BadValue
 from weir.measures.measure import all_within_unit, within_unit
 from weir.registry import Registry
 from weir.stats.distributions import binomial_tail, normal_quantile, normal_tail, student_quantile
-from weir.values import dataclass
 
 LEVEL = 0.95
 RESAMPLES = 10_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -18,7 +19,6 @@ from weir.measures.library.arithmetic import found_gains, gain_of, place_in_quer
 from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.power import detectable, excess_kurtosis
-from weir.values import dataclass
 
 MEASURE = parse_measure("nDCG@10")
 RISING = {"AP", "DCG", "ERR", "P", "R", "RBP", "RR", "R_cap", "SDCG", "Success", "nDCG"}

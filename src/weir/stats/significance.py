@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -15,7 +16,6 @@ from weir.errors import BadValue
 from weir.registry import Registry
 from weir.stats.distributions import binomial_tail, normal_tail, student_tail
 from weir.stats.resampling import BLOCK_CELLS, Draws
-from weir.values import dataclass
 
 _NEAR_ZERO = 1e-9
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,7 +23,6 @@ from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, direction
 from weir.registry import Registry
 from weir.stats.resampling import SEED, interval, share_bounds
-from weir.values import dataclass
 
 ABSTENTION_RATES: Float64 = np.linspace(0, 1, 11)[:-1]
 _RELATIVE_ROUNDING = 1e-12

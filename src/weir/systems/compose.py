@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -49,7 +49,6 @@ from weir.systems.protocol import (
     searches_once_indexed,
 )
 from weir.systems.restricted import asked_further, restricted_search
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.systems.dense_search import VectorEncoder

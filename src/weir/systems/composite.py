@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -36,7 +36,6 @@ from weir.systems.protocol import (
     Titled,
 )
 from weir.systems.restricted import MOST_ASKED, restricted_search
-from weir.values import dataclass
 
 PLAIN = (type(None), bool, int, float, str)
 """Types of settings that are no systems, to avoid slower checks of protocols."""

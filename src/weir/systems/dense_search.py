@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -47,7 +47,6 @@ from weir.systems.vectors.store import (
     codec,
     encoded_rows,
 )
-from weir.values import dataclass
 
 API_TEXTS = 256
 """Texts requested from an API before their vectors are stored."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -36,7 +36,6 @@ from weir.systems.vectors import store as stores
 from weir.systems.vectors.approximate import Loss
 from weir.systems.vectors.exact_search import Found
 from weir.systems.vectors.store import Codec, Encode, EncodingBlocks, RowStore, StoredRows, TextSource
-from weir.values import dataclass
 
 FORMAT = 1
 BATCH_TEXTS = {"cpu": 128, "cuda": 8192}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
@@ -32,7 +33,6 @@ from weir.systems.protocol import (
     index_repr,
     searches_once_indexed,
 )
-from weir.values import dataclass
 
 DEPTH = 1000
 """Default number of results taken from each part, or k if larger."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -15,7 +15,6 @@ from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, NotIndexed, StoreError
 from weir.registry import Registry, check_whole, printed
 from weir.systems import reranker_names, system_names
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset

@@ -14,7 +14,7 @@ import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,7 +29,6 @@ from weir.kernels.inverted.exhaustive import search_exhaustively
 from weir.kernels.inverted.maxscore import WindowSums, search_by_postings
 from weir.kernels.inverted.query_plan import Postings, QueryTerms, SparseQueries
 from weir.kernels.inverted.top_k import Hits, Selection
-from weir.values import dataclass
 
 Scratch: TypeAlias = tuple[Any, ...]
 

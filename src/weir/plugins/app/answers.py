@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -17,7 +18,6 @@ from weir.datasets.load import Dataset
 from weir.plugins.app.choices import System
 from weir.plugins.app.judging.rooms import Rooms
 from weir.plugins.app.marking import Marked, Words
-from weir.values import dataclass
 
 EXCERPT_CHARACTERS = 280
 MOST_FIELDS, FIELD_CHARACTERS = 12, 120

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,6 @@ from weir.plugins.app.folder import Results
 from weir.plugins.app.marking import Marked, Words
 from weir.plugins.app.server import Page, Visit, address
 from weir.systems.protocol import TermScored
-from weir.values import dataclass
 
 ANSWER_CHARACTERS, PROMPT_CHARACTERS = 2000, 20_000
 """Most characters of a language model's answer."""

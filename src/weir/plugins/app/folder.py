@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -45,7 +45,6 @@ from weir.stats.compare import Comparison
 from weir.systems.composite import adapted_to, indexed, rankings
 from weir.systems.expression import parse_system
 from weir.systems.protocol import IN_MEMORY, Composite, Context, Retriever, Searcher
-from weir.values import dataclass
 
 STAMP_SECONDS = 1.0
 """Seconds for which a folder counts as unchanged after a look at its files."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
@@ -30,7 +30,6 @@ from weir.plugins.app.folder import Results, scored_by
 from weir.plugins.app.server import Page, Visit
 from weir.stats.compare import Comparison, Pair
 from weir.stats.query_differences import WORDS, query_differences
-from weir.values import dataclass
 
 PART_ROWS = 100
 """Rows of a page of the list."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,7 +33,6 @@ from weir.plugins.app.marking import Words
 from weir.plugins.app.queries_page import Listed
 from weir.plugins.app.server import Page, Visit, address
 from weir.stats.query_differences import Shift, described, shifts
-from weir.values import dataclass
 
 DEPTHS = (10, 20, 50, 100)
 """Choices of the number of documents shown."""

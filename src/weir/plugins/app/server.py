@@ -9,7 +9,7 @@ import re
 import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib.resources import files
 from ipaddress import ip_address
 from typing import Any
@@ -34,7 +34,6 @@ from weir.errors import StoreError, UnknownName, WeirError
 from weir.plugins.app.folder import Folder
 from weir.plugins.app.judging.rooms import Rooms
 from weir.plugins.report.page import style_sheet
-from weir.values import dataclass
 
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 HEADERS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from weir.api.charts import MANY_SYSTEMS
 from weir.core.scores import Row
@@ -13,7 +14,6 @@ from weir.plugins.app.folder import Results
 from weir.plugins.app.judging.pages import RoomRow, room_row
 from weir.plugins.app.server import Page, Visit
 from weir.stats.compare import Comparison
-from weir.values import dataclass
 
 NEWEST = 5
 """Number of newest results listed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -13,7 +14,6 @@ from weir.plugins.app.choices import System, cells_of, measure_of
 from weir.plugins.app.folder import scored_by
 from weir.plugins.app.marking import tables_html
 from weir.plugins.app.server import Page, Visit
-from weir.values import dataclass
 
 
 @dataclass(frozen=True)

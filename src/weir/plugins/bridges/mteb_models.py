@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,7 +22,6 @@ from weir.systems.compose import FunctionReranker, FunctionSystem, as_reranker, 
 from weir.systems.composite import indexed, rankings
 from weir.systems.dense_search import DenseRetriever
 from weir.systems.protocol import Reranker, Retriever, Searcher
-from weir.values import dataclass
 
 SPLIT, SUBSET = "test", "default"
 SIMILARITIES = {"cosine": "cosine", "dot": "dot"}

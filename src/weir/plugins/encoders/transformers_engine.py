@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from weir.plugins.encoders.torch_engine import (
     torch_dtype,
     torch_head,
 )
-from weir.values import dataclass
 
 
 @dataclass(frozen=True, eq=False)

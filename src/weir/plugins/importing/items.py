@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from weir.core.qrels import LARGEST, grade_of, shown_number
@@ -26,7 +26,6 @@ from weir.plugins.importing.cells import (
 )
 from weir.plugins.importing.click_models import ClickShare, parse_click_model
 from weir.plugins.importing.contents import TableRow
-from weir.values import dataclass
 
 # ----------
 # Items of a file.

@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -55,7 +55,6 @@ from weir.services.requests import (
     paid,
 )
 from weir.settings import settings
-from weir.values import dataclass
 
 # ----------
 # Providers of chat models, from chat_providers.toml.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +21,6 @@ from weir.plugins.questions.decision import Decision
 from weir.services.answers import SCORED_KINDS
 from weir.stats.label_agreement import bounds, bounds_shown, cohen_kappa, drawn_tables, few, label_tables
 from weir.stats.resampling import share_bounds
-from weir.values import dataclass
 
 # Probes: changes of a passage that should not raise its grade, such as words of the query (arXiv 2501.17969).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -41,7 +41,6 @@ from weir.plugins.llm.verdicts import (
 )
 from weir.services.requests import shortened
 from weir.systems.rerank.reranking import VIEW
-from weir.values import dataclass
 
 # Prompts of judges as files.
 

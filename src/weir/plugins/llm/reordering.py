@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from weir.stats import permutation  # noqa: F401 - registers the test
 from weir.stats.order_agreement import kendall_tau, rbo
 from weir.stats.resampling import interval, ratio_interval
 from weir.stats.significance import adjusted, exact_mean, p_values
-from weir.values import dataclass
 
 # ----------
 # Two orders of the same candidates, query by query: what was lost, what moved, how far, and across which borders.

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -55,7 +55,6 @@ from weir.systems.protocol import (
     described_depth,
 )
 from weir.systems.rerank.reranking import VIEW, fill_unscored
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset

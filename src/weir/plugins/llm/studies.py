@@ -9,7 +9,7 @@ import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import TypeVar
@@ -44,7 +44,6 @@ from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, rankings
 from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, Progress, Retriever, only_time
 from weir.systems.rerank.reranking import RerankingSearcher, fill_unscored, rerank_room, reranked_rows
-from weir.values import dataclass
 
 # ----------
 # The passages that a language model reads and its verdicts, answer by answer, while it re-ranks.

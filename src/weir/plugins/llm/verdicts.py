@@ -8,11 +8,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from weir.services.answers import SCORED_KINDS
-from weir.values import dataclass
 
 # ----------
 # Answers.

@@ -6,13 +6,13 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from weir.core.strings import Float64
 from weir.stats.resampling import share_bounds
-from weir.values import dataclass
 
 Rule: TypeAlias = Callable[[str, str, Sequence[str]], str | None]
 """(passage, query, names of all passages in order) -> another passage, None if the rule does not apply."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -30,7 +31,6 @@ from weir.measures.measure import Measure, parse_measure
 from weir.registry import check_whole
 from weir.stats.resampling import LEVEL, interval, percentiles, resampled_counts
 from weir.stats.sequential import e_values
-from weir.values import dataclass
 
 DECOMPOSABLE = ("DCG", "P", "RBP", "SDCG")
 """Measures that are sums over documents, so that a single label changes them by a known amount."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,6 @@ from weir.errors import FormatError
 from weir.files.json_record import parse_json
 from weir.files.text_files import read_bytes
 from weir.systems.lexical.passages import WHOLE, Chunked, cut
-from weir.values import dataclass
 
 EXPECTED = (
     'lines of JSON such as {"query": "q1", "document": "d1", "text": "the gold passage"}, or start and end'

@@ -9,7 +9,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
@@ -68,7 +68,6 @@ from weir.plugins.report.sections import (
 )
 from weir.plugins.report.study import FEW_QUERIES, RUN_BYTES, Study
 from weir.stats.compare import Comparison, Standing, rank_text
-from weir.values import dataclass
 
 PAGE_BYTES = 9_500_000
 """Size up to which rankings and texts of queries are packed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -38,7 +38,6 @@ from weir.models.checkpoints import trained_on as model_trained_on
 from weir.plugins.report.study import Study
 from weir.systems.expression import expression_tree
 from weir.systems.fusion.methods import METHODS
-from weir.values import dataclass
 
 IN_DOMAIN = "‡"
 """Mark after a score on data that the system was trained on."""

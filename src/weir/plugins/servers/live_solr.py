@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from urllib.parse import quote
@@ -18,7 +19,6 @@ from weir.plugins.servers.live_index import (
     explanation_of,
     words_of,
 )
-from weir.values import dataclass
 
 SHAPE = ("defType", "qf", "df", "tie")
 """Parameters that `QueryShape` holds in fields of its own."""

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -60,7 +60,6 @@ from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, Costs, called, 
 from weir.systems.rerank.reranking import VIEW, CacheCounts, Pairs
 from weir.systems.vectors.journal import hash_texts, locked_store
 from weir.systems.vectors.store import RowStore
-from weir.values import dataclass
 
 # ----------
 # Re-ranking services, from rerank_services.toml: format of requests and answers.

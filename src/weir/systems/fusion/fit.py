@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from weir.stats.significance import defined_mean
 from weir.systems.fusion.fuse import Pool, fused, fused_block
 from weir.systems.fusion.methods import METHODS, NORMS, Fusion, Setting, call_of, parse_fusion
 from weir.systems.protocol import Progress
-from weir.values import dataclass
 
 # ----------
 # The settings that are tried.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +23,6 @@ from weir.systems.fusion.methods import (
     united,
     united_sorted,
 )
-from weir.values import dataclass
 
 # ----------
 # Runs in terms of the same queries and documents.

@@ -7,6 +7,7 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -17,7 +18,6 @@ from weir.core.strings import Float64, Ids, Int32, Int64, Strings, hash_strings
 from weir.errors import BadValue, UnknownName
 from weir.files.parsers import distinct
 from weir.registry import Registry, printed
-from weir.values import dataclass
 
 # ----------
 # The union of several tables of identifiers.

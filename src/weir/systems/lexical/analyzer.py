@@ -6,6 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from importlib.resources import files
@@ -21,7 +22,6 @@ from weir.core.strings import Bytes
 from weir.errors import BadValue, UnknownName, require
 from weir.files.text_files import decoded, read_bytes
 from weir.registry import Registry
-from weir.values import dataclass
 
 # ----------
 # White space in UTF-8, as str.split sees it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import islice, pairwise
 from typing import Literal, TypeAlias
@@ -66,7 +66,6 @@ from weir.systems.protocol import (
     index_repr,
     only_time,
 )
-from weir.values import dataclass
 
 # ----------
 # Presets, by the tool that they reproduce.

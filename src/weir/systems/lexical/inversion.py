@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
@@ -31,7 +32,6 @@ from weir.settings import memory_budget, require_memory
 from weir.systems.lexical.inverted_index import ForwardIndex, ImpactIndex, work_folder
 from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import Progress
-from weir.values import dataclass
 
 T = TypeVar("T", bound=np.generic)
 

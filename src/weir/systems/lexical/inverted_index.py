@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,6 @@ from weir.kernels.inverted.byte_bounds import ByteBounds, column_shape, frequent
 from weir.kernels.inverted.search import Impacts, search
 from weir.settings import settings
 from weir.systems.protocol import TermScores
-from weir.values import dataclass
 
 # ----------
 # Validate arrays before unchecked loops. Compiled loops test no bounds. Once arrays pass these checks, every position

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,7 +30,6 @@ from weir.systems.protocol import (
     index_repr,
     only_time,
 )
-from weir.values import dataclass
 
 MAX_DOCUMENT_SHARE = 0.1
 """Words in a larger share of the documents are never added."""
@@ -62,7 +63,7 @@ class RM3:
     Source: Abdul-Jaleel et al. 2004; Anserini 1.7.1, Rm3Reranker. Raises BadValue for settings out of range.
     """
 
-    first: BM25 = BM25()
+    first: BM25 = BM25()  # noqa: RUF009 - a frozen value
     """A bm25 over one field."""
     docs: int = 10
     """First results from which words are taken."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import TypeVar
@@ -17,7 +18,6 @@ from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.kernels import words as tokenize
 from weir.systems.lexical.analyzer import Analyzer, WordTokenizer, analyzers, tokenizer
-from weir.values import dataclass
 
 # ----------
 # The tables of a tokenizer for the compiled scanner.

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -39,7 +39,6 @@ from weir.systems.remote.remote_searcher import (
     check_on_failure,
     kept_ranking,
 )
-from weir.values import dataclass
 
 # ----------
 # The process.

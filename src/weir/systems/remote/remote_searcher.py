@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from math import comb
 from pathlib import Path
@@ -38,7 +38,6 @@ from weir.services.answers import (
 from weir.services.requests import CONTINUES
 from weir.systems.composite import AnsweredDocuments, known_rows
 from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, check_k, index_repr
-from weir.values import dataclass
 
 # ----------
 # The fingerprint of a collection that is copied to a server.

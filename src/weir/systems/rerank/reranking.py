@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
@@ -37,7 +37,6 @@ from weir.systems.protocol import (
 from weir.systems.restricted import LOWEST_SCORE
 from weir.systems.vectors.journal import Hashes, hash_texts
 from weir.systems.vectors.store import EncodingBlocks, RowStore, completed
-from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.models.tokens import Text

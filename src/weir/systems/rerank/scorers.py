@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from weir.argument_types import checked, named_arguments
@@ -25,7 +26,6 @@ from weir.systems.protocol import (
     described_depth,
 )
 from weir.systems.rerank.reranking import VIEW, PairModel, PairScorer
-from weir.values import dataclass
 
 # ----------
 # Re-ranking by the scores of another system.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -13,7 +14,6 @@ from weir.core.strings import Float32, Int32, Int64
 from weir.errors import BadValue
 from weir.registry import Registry
 from weir.systems.vectors.exact_search import Found, VectorSource, query_dot_products, search
-from weir.values import dataclass
 
 
 class Approximate(Protocol):

@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -25,7 +25,6 @@ from weir.errors import FormatError, StoreError, StoreWarning, give_warning, is_
 from weir.files.atomic import atomic_dir, storing, sweep_inside, write_json
 from weir.files.json_record import read_json
 from weir.files.leases import locked
-from weir.values import dataclass
 
 T = TypeVar("T")
 

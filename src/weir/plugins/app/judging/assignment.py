@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from statistics import median
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 from weir.errors import BadValue
 from weir.plugins.app.judging.journal import GRADED, Event, Item, Pair, Standing, Task, seats
 from weir.plugins.app.judging.tasks import JudgingPair, Tasks
-from weir.values import dataclass
 
 CLAIM_SECONDS = 1800.0
 """Seconds after which an unanswered pair is offered to others."""

@@ -7,8 +7,8 @@ import re
 import secrets
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of_class
-from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl
 
@@ -37,7 +37,6 @@ from weir.plugins.app.queries_page import Listed
 from weir.plugins.app.server import Download, Page, Redirect, Visit, address
 from weir.plugins.questions.decision import Decision
 from weir.stats.preferences import Preference, PreferenceOrder, preference_order
-from weir.values import dataclass
 
 REASONS = ("no text", "another language", "the query is not clear", "needs an expert")
 """Offered reasons of "cannot tell"."""

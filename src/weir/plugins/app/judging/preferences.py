@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 from weir.core.run import Run
@@ -11,7 +12,6 @@ from weir.errors import BadValue
 from weir.plugins.app.judging.assignment import CLAIM_SECONDS, Table, drawn
 from weir.plugins.app.judging.journal import Item, Task
 from weir.plugins.app.judging.tasks import Tasks
-from weir.values import dataclass
 
 
 @dataclass(frozen=True)

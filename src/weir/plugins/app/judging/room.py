@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +46,6 @@ from weir.plugins.labels.pools import (
 )
 from weir.plugins.questions.decision import Decision, decision_of
 from weir.stats.order_agreement import OrderAgreement, order_agreement
-from weir.values import dataclass
 
 TEST = "permutation"
 """The default test of verdicts."""

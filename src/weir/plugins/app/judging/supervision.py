@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 
@@ -18,7 +19,6 @@ from weir.plugins.app.judging.tasks import Tasks
 from weir.plugins.labels.people import Kappa, kappas_of
 from weir.stats.label_agreement import many_raters
 from weir.stats.resampling import fewest, mean_bounds, or_nan, share_bounds
-from weir.values import dataclass
 
 QUICK_WORDS = 20.0
 """Words a second, several times reading speed: quicker answers were given without reading."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -29,7 +29,6 @@ from weir.plugins.labels.pools import (
     sheet_text,
     write_pool,
 )
-from weir.values import dataclass
 
 QUERIES = "queries.jsonl"
 """File of a golden set's queries, in its pool's folder."""
