@@ -226,7 +226,8 @@ def test_a_task_is_matched_by_its_name_also_where_the_judgments_are_a_known_coll
     found = weir.results_beside(tmp_path / "own", tmp_path / "mteb")
     assert [(one.measure, one.value) for one in found if one.source] == [("nDCG@10", 0.5), ("AP@100", 0.25)]
     assert "none of these is published by AP\n" in str(found)
-    assert "MTEB scores by: " in str(found) and "nothing checks that they scored these data" in str(found)
+    assert "MTEB scores by: " in str(found)
+    assert "nothing checks that they scored these data" in str(found)
     for called in ("MyFacts", "T1"):
         said = weir.results_beside(tmp_path / "own", tmp_path / "mteb", published_as=[f"MyFacts={called}"])
         assert {one.reported_as for one in said if one.source} == {called}
