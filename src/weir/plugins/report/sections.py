@@ -147,7 +147,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a sceptical reviewer with its severity, answer, and a command that settles it."""
+    """A question of a sceptical reviewer, with its answer."""
 
     severity: str
     question: str
@@ -175,7 +175,7 @@ class Section:
     board: str = ""
     """A key to marks that only the page has beside the charts: ranks, bold numbers."""
     plain: tuple[Table, ...] = ()
-    """Tables whose CSV is written instead of the CSV of `tables`."""
+    """Tables whose CSV is written instead of the CSV of `tables`, unless there are `records`."""
 
 
 def and_(names: Sequence[str], most: int = 0) -> str:
@@ -1175,8 +1175,8 @@ def _bounds_notes(
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
     """Return {dataset: (number, examples)} of pairs of systems whose order unjudged documents could reverse.
 
-    Examples are (better, worse), from the audits' score bounds; of mere notes only pairs that the first
-    measure separates.
+    Examples are (better, worse), from the audits' score bounds; notes count only pairs that the first measure
+    separates.
     """
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
