@@ -267,6 +267,7 @@ class TokenEncoder:
     """Tokens to fill up to with `filler`; 0 for none."""
     filler: int = 0
     attended: bool = True
+    """True if the other tokens attend to fillers."""
 
     def tokens(self, texts: Sequence[Text]) -> Tokens:
         """Return the token numbers of texts, with the encoder's marker, if any, after each first token."""

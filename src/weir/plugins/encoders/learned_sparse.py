@@ -271,14 +271,14 @@ def sparta(
 ) -> Sparse:
     """Search by SPARTA: a term's weight is log(1 + relu) of its vector's largest product with a token state.
 
-    A query's tokens weigh 1 for each occurrence. BEIR's code includes the states of padding, so that weights
-    depend on the batch; here only tokens count. Raises BadValue for settings out of range.
+    A query's tokens weigh 1 for each occurrence. Raises BadValue for settings out of range.
 
     top: number of heaviest terms kept of a document. None is 2,000, as in BEIR.
     model, view, max_length, dtype, engine, batch_tokens: see `splade`.
 
     Source: Zhao et al. 2021, BEIR's models/sparta.py.
     """
+    # BEIR's code includes the states of padding, so that weights depend on the batch; here only tokens count.
     encoder = SparseEncoder("sparta", model, top=top, max_length=max_length)
     return Sparse(replace(encoder, dtype=dtype, engine=engine, batch_tokens=batch_tokens), view)
 
