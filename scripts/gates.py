@@ -19,7 +19,7 @@ BARE_EXCEPTION = re.compile(r"#\s*(noqa(: [A-Z0-9, ]+)?|type: ignore(\[[a-z, -]+
 
 # A package imports only from rows above its own; packages of one row do not import each other.
 LAYERS = [
-    {"errors", "registry", "settings", "algorithms", "argument_types", "lazy_names", "kernels"},
+    {"errors", "registry", "settings", "algorithms", "argument_types", "lazy_names", "values", "kernels"},
     {"core"},
     {"files"},
     {"measures", "services"},
@@ -86,11 +86,12 @@ ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 FIRST_ROW = {
     "errors": set(),
     "algorithms": set(),
-    "argument_types": {"errors", "registry"},
+    "values": set(),
+    "argument_types": {"errors", "registry", "values"},
     "lazy_names": {"errors"},
-    "registry": {"errors"},
-    "settings": {"errors"},
-    "kernels": {"errors", "settings", "lazy_names"},
+    "registry": {"errors", "values"},
+    "settings": {"errors", "values"},
+    "kernels": {"errors", "settings", "lazy_names", "values"},
 }
 
 

@@ -194,7 +194,7 @@ class UnusableText(BadValue):
         self.what, self.number, self.fault = what, number, fault
 
     def of(self, name: str) -> BadValue:
-        """Return a BadValue that names the text by its identifier."""
+        """Return this fault as a BadValue whose message calls the faulty text `name`, its identifier."""
         return BadValue(f"{self.what} of '{name}' {self.fault}")
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import PurePath
@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from weir.errors import BadValue, PluginError, UnknownName
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -33,6 +34,7 @@ NAME_CHARACTERS = 80
 class Registry(Generic[T]):
     """A mapping from names to values, such as measures or systems, with imports on look-up.
 
+    kind: a word for the values in messages, such as "measure".
     lazy: a package that imports, and so registers, its names on look-up.
     more: a function that registers further names, called when a name is not found elsewhere.
     group: group of entry points of other distributions, by default `weir.<kind>s`.

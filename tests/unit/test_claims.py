@@ -244,7 +244,7 @@ def test_a_cut_off_that_no_ranking_reaches_is_told():
     with pytest.warns(
         RankingWarning, match="no document that was returned is judged"
     ):  # means alone hide notes
-        other = weir.evaluate(qrels, {q: {"A": 1.0} for q in qrels}, ["RR"])
+        other = weir.evaluate(qrels, {q: {"z": 1.0} for q in qrels}, ["RR"])
     high = [note.text for note in weir.evaluate(qrels, {"q1": {"a": 1.0}}, ["AP(rel=2)", "AP"]).notes()]
     assert [text for text in high if "construction" in text] == [
         "AP(rel=2) is 0 by construction: the highest grade is 1"

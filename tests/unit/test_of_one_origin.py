@@ -970,7 +970,7 @@ def test_a_collection_under_several_names_counts_once(tmp_path_factory, copies, 
     assert len(said) == sum(times > 1 for times in copies)
 
 
-def test_rankings_of_another_size_than_recorded_are_told(tmp_path):
+def test_rankings_of_another_size_than_recorded_are_told(tmp_path, capsys):
     folder = write_cell(tmp_path / "mine" / "bm25-0000000000")
     write_cell(tmp_path / "mine" / "rm3-0000000001", manifest=changed("system.system", "rm3"))
     shown = weir.results, weir.compare
@@ -980,3 +980,27 @@ def test_rankings_of_another_size_than_recorded_are_told(tmp_path):
     for show in shown:
         [note] = [note for note in map(str, show(tmp_path).notes()) if "recorded" in note]
         assert "run.trec: changed since it was scored" in note
+    other, qrels = tmp_path / "mine" / "rm3-0000000001", tmp_path / "j.qrels"
+    qrels.write_text("q1 0 d1 1\nq2 0 d2 1\n")
+    for words in (
+        ["eval", qrels, folder],
+        ["diff", qrels, folder, other],
+        ["why", folder, other, "-m", "nDCG@10", "--qrels", qrels],
+        ["audit", qrels, folder, other],
+        ["fuse", "rrf", folder, other, "-o", tmp_path / "fused.trec"],
+        ["report", tmp_path],
+    ):
+        main([*map(str, words)])
+        assert capsys.readouterr().err.count("run.trec: changed since it was scored") == 1, words
+
+
+def test_a_note_on_repeated_datasets_is_of_compared_ones(tmp_path):
+    for n, (name, systems) in enumerate({"mine": ("bm25",), "same": ("bm25", "rm3")}.items()):
+        for m, system in enumerate(systems):
+            manifest = changed("system.system", system) | {"dataset": name, "queries": "of-mine"}
+            write_cell(tmp_path / name / f"{system}-00000000{n}{m}", manifest=manifest)
+    notes = [str(note) for note in weir.compare(tmp_path).notes()]
+    assert any("mine is left out" in note for note in notes)
+    assert not any("have the same queries and judgments" in note for note in notes)
+    shown = [str(note) for note in weir.results(tmp_path).notes()]
+    assert any("mine and same have the same queries and judgments" in note for note in shown)

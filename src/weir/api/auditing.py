@@ -46,7 +46,7 @@ def places_of(collection: Places) -> tuple[str | Path, ...]: ...
 @overload
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]: ...
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
-    """Return collections (names, paths, datasets) as a tuple; of {name: path} texts "NAME=PATH", () of None."""
+    """Return collections (names, paths, datasets) as a tuple: {name: path} as texts "NAME=PATH", None as ()."""
     if isinstance(collection, Mapping):
         return tuple(f"{name}={place}" for name, place in collection.items())
     if collection is None:
@@ -120,7 +120,7 @@ def expand_judgments(*targets: str | Path, out: str | Path, collection: Places =
     """Write judgments into `out`, with copies of judged documents graded alike; return (number added, number
     before).
 
-    targets: one collection, or judgments. Raises BadValue for several collections.
+    targets: one collection, or judgments of `collection`. Raises BadValue for several collections.
     """
     subject = _one_subject(targets, collection)
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
@@ -133,7 +133,8 @@ def regression_queries(*targets: str | Path, out: str | Path, collection: Places
     """Write judged queries that represent all of a collection to `out`, a file of groups; return their number, at
     most 30.
 
-    targets: one collection with runs. Raises BadValue for several, and without runs.
+    targets: a results folder, or judgments and runs of `collection`. Raises BadValue for several collections, and
+        without runs.
     """
     queries = subsets.regression_queries(_one_subject(targets, collection))
     subsets.write_regression_queries(queries, path_of(out))

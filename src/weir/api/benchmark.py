@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -34,6 +34,7 @@ from weir.systems import parse_system
 from weir.systems.compose import as_system, is_encoder
 from weir.systems.composite import parts_of
 from weir.systems.protocol import Installed, Retriever
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.api.charts import Figure

@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -38,6 +38,7 @@ from weir.files.paths import path_of
 from weir.measures.measure import direction
 from weir.stats.compare import shown_pairs
 from weir.stats.score_rows import result_rows, rows_by_group
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.scores import Row, Scores
@@ -140,8 +141,8 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
 def figure_px(width: str, endings: Iterable[str]) -> int:
-    """Return the width of a figure in pixels; raises UnknownName for a width but "page" and "column", and an
-    ending but svg, png and pdf.
+    """Return the width of a figure in pixels; raises UnknownName unless width is "page" or "column" and endings
+    are svg, png or pdf.
     """
     if width not in WIDTHS_PX:
         raise UnknownName("width of a figure", width, WIDTHS_PX)
@@ -364,8 +365,8 @@ def _query_label(query: str, text: str) -> str:
 
 @_charts_of("diff")
 def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
-    """Return a chart for each pair of systems with queries on which they differ, at most the MANY_QUERIES
-    largest differences.
+    """Return a chart of differences by query, at most the MANY_QUERIES largest, for each pair of systems that
+    differ.
     """
     drawn = []
     for one in differences:
@@ -514,7 +515,7 @@ def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
 
 @_charts_of("agree")
 def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
-    """Return a chart of the statistics of agreement, with intervals, for each two raters."""
+    """Return a chart of the statistics of agreement, with intervals, for each pair of raters."""
     return tuple(
         Intervals(
             f"Agreement of {one.first} and {one.second}",
@@ -546,6 +547,5 @@ def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> He
 
 
 def by_system(drawn: HeatMap, numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map of datasets x systems, with rows and columns exchanged if there are more than
-    MANY_SYSTEMS systems."""
+    """Return a heat map of datasets x systems; of more than MANY_SYSTEMS systems, each system is a row."""
     return drawn.turned if len(numbers.names) > MANY_SYSTEMS else drawn

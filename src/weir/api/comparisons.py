@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -104,6 +105,7 @@ from weir.stats.score_rows import system_notes
 from weir.stats.threshold import ABSTENTIONS, THRESHOLDS, Abstention, Threshold, ThresholdRules
 from weir.systems import Retriever, system
 from weir.systems.protocol import SYSTEMS
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.intents import IntentQrels
@@ -256,9 +258,11 @@ def _compare_folder(
     remarks += without_scores
     scored = scored_measures(cells)
     by_construction = construction_notes_of(cells, map(str, measures_of(wanted.measures or scored)))
+    systems = Counter(cell.dataset for cell in cells)
+    compared = [cell for cell in cells if systems[cell.dataset] > 1] or cells
     notes = (
         *map(Note, remarks),
-        *cell_notes(cells, measures_wanted(scored, wanted.measures)),
+        *cell_notes(compared, measures_wanted(scored, wanted.measures)),
         *by_construction,
     )
     if wanted.factors is not None:
@@ -522,8 +526,9 @@ def _why_engine(
 def abstention(
     run: object, scores: Scores, confidence: Literal["max", "std", "diff1"] = "max"
 ) -> ResultSet[Abstention]:
-    """Return, for each measure, the means as ever more of the least confident queries are left out, and the area
-    gained (nAUC).
+    """Return, for each measure, the mean at each share of least confident queries left out, and nAUC.
+
+    nAUC is the area gained over the mean of all, as a share of the gain if the worst queries went first.
 
     run: the ranking that was scored, as `evaluate` takes it.
     confidence: "max", the best score, "std", the standard deviation of the scores, or "diff1", the best less the
@@ -554,7 +559,7 @@ def threshold(
     """Return the score below which a system should not answer, chosen on half of the queries and tested on the
     others.
 
-    qrels, run: see `evaluate`. A query without a grade above 0 has no answer.
+    qrels, run: in any form of `evaluate`. A query without a grade above 0 has no answer.
     measure: the measure of queries with an answer. A query left unanswered scores 0.
     max_false: the largest share of queries without an answer that may be answered, in the half that chooses.
     confidence: how sure the run is: its best score, the deviation of its scores, or the best less the second.
@@ -697,13 +702,14 @@ def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
 def p_mrr(
     qrels: object, run: object, changed: object = None, signs: tuple[str, str] = ("-og", "-changed")
 ) -> Scores:
-    """Return p-MRR of each query, -1..1: how far documents fall that a changed instruction makes irrelevant.
+    """Return p-MRR of each pair of queries, -1..1: how far documents fall if a changed instruction makes them
+    irrelevant.
 
-    qrels, run: see `evaluate`; each pair has two queries, under the original and the changed instruction.
+    qrels, run: in any form of `evaluate`, with a query for the original and one for the changed instruction.
     changed: rankings under the changed instruction if they are another run.
     signs: endings of original and changed queries' identifiers.
 
-    Source: FollowIR (Weller et al. 2024). Raises BadValue if no document becomes irrelevant.
+    Raises BadValue if no document becomes irrelevant.
     """
     qrels, collection = judged_by(qrels)
     refuse_mismatched(qrels, run)

@@ -22,7 +22,7 @@ from weir.errors import BadValue, held_warnings, warn_of_ranking
 from weir.files.dict_join import join_dicts
 from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
 from weir.files.intents import intents_from
-from weir.files.runs import say_composed_otherwise
+from weir.files.runs import say_spelled_otherwise
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
 from weir.measures.evaluate import (
     DEFAULT,
@@ -70,7 +70,8 @@ def evaluate(
         without an answer) override the conventions.
 
     Every judged query counts. An unanswered one scores 0. Raises BadValue for arguments in the wrong order,
-    for identifiers of two types and for a run without a judged query.
+    for identifiers of two types and for a run without a judged query. Warns (RankingWarning) if no
+    returned document is judged.
     """
     by_name = named_measures(measures)
     requested = tuple(dict.fromkeys(by_name.values()))
@@ -165,7 +166,7 @@ def _joined(
         if not len(ranked):
             raise BadValue("the run holds no ranking; expected at least one document for one query")
         if isinstance(judgments, Qrels):
-            say_composed_otherwise("the run", ranked, judgments)
+            say_spelled_otherwise("the run", ranked, judgments)
         judged = joined(ranked_by(ranked, rules), judgments)
     check_shared_queries(judged, lambda: run_from(run), lambda: judgments)
     return judged

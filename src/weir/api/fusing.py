@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from weir.systems.fusion.fit import (
 )
 from weir.systems.fusion.fuse import Pool, apart_notes, check_shared_queries, depth_note, fused, refuse_depth
 from weir.systems.fusion.methods import parse_fusion
+from weir.values import dataclass
 
 
 @checked
@@ -71,7 +72,7 @@ def fit_fusion(
 ) -> Fit:
     """Return the settings of a fusion that score best on judged queries, by cross-validation.
 
-    qrels, runs: see `evaluate`.
+    qrels, runs: in any form of `evaluate`.
     method: a fusion method. Settings that it names stay.
     measure: the measure to maximise.
     folds: number of folds.
@@ -100,16 +101,16 @@ class Search:
     folds: int = FOLDS
     """Folds of queries."""
     seed: int = SEED
-    """Deals the queries out to the folds."""
+    """Seed of the draw of folds."""
     step: float = STEP
-    """Between the weights that are tried."""
+    """Step between the weights that are tried."""
     train_queries: bool = False
     """One choice for all queries, the judged ones too: do not score it on them."""
 
 
 @dataclass(frozen=True)
 class FusedFiles:
-    """The outcome of `fuse_files`: the choice of settings as tables, notes and a warning."""
+    """The outcome of `fuse_files`."""
 
     tables: tuple[tuple[Table, ...], ...]
     """The chosen settings, and their scores on queries that did not choose them; empty without judgments."""

@@ -162,7 +162,7 @@ def model(
     probe: load the model; measure its engines, and how much the other texts of a batch change a vector.
 
     A checkpoint that is not on this machine is downloaded. Raises BadValue for a name that is no encoder's,
-    DownloadError.
+    DownloadError if this fails.
     """
 
     encoder = _encoder_named(name, dtype, engine)

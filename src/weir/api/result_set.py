@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
@@ -21,6 +21,7 @@ from weir.files.paths import path_of
 from weir.files.text_files import read_bytes
 from weir.measures.measure import canonical_name
 from weir.registry import Registry
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     import os

@@ -349,7 +349,7 @@ def verify(
 def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> ResultSet[Efficiency]:
     """Return each system's time, memory and disk use in a results folder, with its quality by a measure.
 
-    measure: the quality shown, such as nDCG@10; by default the first.
+    measure: the quality shown, by default nDCG@10, else the first measure.
 
     Raises FormatError for a folder without a finished result, UnknownName for an unknown measure.
     """
@@ -376,7 +376,7 @@ def cells_of(
 
     systems, datasets: only these; None or () for all.
 
-    Raises FormatError without a result, UnknownName for an absent one.
+    Raises FormatError without a result, UnknownName for an absent system or dataset.
     """
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
     names = [str(system) for system in several]
@@ -423,7 +423,7 @@ def reproduce(
     nearest: add the published scores of other systems that are nearest.
     systems: only these systems, by default all.
     datasets: only these datasets, by default all. A group means its members.
-    published_as: systems and collections by their published names, as in `results_beside`.
+    published_as: systems and collections by their published names, such as "mine=all-MiniLM-L6-v2".
 
     The result is true if no score is off or on other data. Raises UnknownName for an unknown model, system or
     dataset, BadValue for a model and several systems, FormatError for a folder without results.
@@ -488,7 +488,7 @@ def official_scores(
 ) -> ResultSet[BircoScore]:
     """Return the scores that a benchmark's own program would print for runs, or for all results of a folder.
 
-    qrels, runs: see `evaluate`; without runs a results folder.
+    qrels, runs: in any form of `evaluate`, or a results folder as `qrels` without runs.
     collection: the collection whose judgments score a folder, if its own is not on this machine.
 
     Warns (RankingWarning) of input that the program reads in another way, and of runs that cannot be scored. Raises
@@ -561,7 +561,7 @@ def plan(
 ) -> ResultSet[Planned]:
     """Return estimates, from small probes, of the time, disk, memory and tokens that `benchmark` would take.
 
-    datasets, systems, k: see `benchmark`.
+    datasets, systems, k: arguments of `benchmark`.
     precise: probe each system by itself on growing samples, however long that takes; otherwise all probes end
         within a minute.
     progress: receives (stage, done, total).

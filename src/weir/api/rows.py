@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weir import systems
@@ -19,6 +19,7 @@ from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.measure import best_of, less_note
 from weir.stats.score_rows import BEST, JUDGED, label_notes, long_table, shows_judged
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.stats.compare import Comparison
@@ -60,12 +61,12 @@ def labels_of(given: Sequence[str] | Mapping[str, str], names: Iterable[str]) ->
 
 @dataclass(frozen=True)
 class GridCell:
-    """A mean in a grid of results, with marks that compare it with other systems' means."""
+    """A mean in a grid of results, with its marks."""
 
     mean: float
     """The mean over queries, or over datasets."""
     best: bool = False
-    """True if no other of the dataset is better."""
+    """True if the best of several means of the dataset."""
     letters: str = ""
     """Letters of its tie groups; "" if unknown."""
     verdict: str = ""
@@ -216,7 +217,7 @@ def row_tables(
     """Return means as a grid of datasets and systems for each measure, or as a line for each mean.
 
     compared: returns the comparisons that give letters.
-    long: lines, as always for one system or dataset, and groups of queries.
+    long: always lines, as for one system, one dataset and groups of queries.
     explain: say how intervals of lines were computed.
     """
     systems = {row.system for row in rows}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from weir.files.score_files import values_csv, values_json, values_lines
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.measures.evaluate import DEFAULT, Conventions, each_file, judgments_for, names_of_runs
 from weir.stats.score_rows import result_rows, rows_by_group, scored, system_notes
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
@@ -48,7 +49,7 @@ class FileScores:
     """What a run is called where it is shown, by name."""
 
     def rows(self, by: object = None) -> ResultSet[Row]:
-        """Return a mean for each run and measure, with `by` for each group of queries.
+        """Return a mean for each run and measure, with `by` (as `Scores.by` takes it) for each group of queries.
 
         Raises BadValue if no query has a group, FormatError or UnknownName for unreadable groups.
         """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -28,6 +27,7 @@ from weir.stats.significance import adjusted
 from weir.systems.lexical.analyzer import analyzers
 from weir.systems.lexical.bm25 import BM25
 from weir.systems.lexical.terms import TermTable
+from weir.values import dataclass
 
 # Lexical bias of judgments, and hub documents.
 

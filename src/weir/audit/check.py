@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -17,6 +17,7 @@ from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, printable
 from weir.files.text_files import Watch
 from weir.registry import Registry
+from weir.values import dataclass
 
 Severity: TypeAlias = Literal["wrong", "serious", "caution", "note"]
 """wrong: a reported number is not what it claims to be; serious: conclusions may change; caution: report this with
@@ -27,7 +28,7 @@ EXAMPLES_SHOWN = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """A defect or fact that a check found, with its evidence and a remedy."""
+    """A defect or fact that a check found."""
 
     severity: Severity
     statement: str

@@ -238,7 +238,7 @@ def unjudged_queries(subject: Subject) -> Iterator[Finding]:
 
 @check("published counts", needs=["qrels"])
 def published_counts(subject: Subject) -> Iterator[Finding]:
-    """Differences from the published documents, queries and judgments by grade of the collection's name."""
+    """Numbers of documents, queries and judgments by grade that differ from the published collection of the name."""
     qrels = subject.need_qrels()
     documents = None if subject.corpus is None else len(subject.corpus)
     differences = catalogue.other_counts(subject.name, len(qrels), documents, qrels.grade_counts())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -20,6 +19,7 @@ from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.resampling import interval
 from weir.systems.lexical.terms import layout, weighted_jaccard, word_counts
+from weir.values import dataclass
 
 MEASURE = parse_measure("nDCG@10")
 GRAM_WORDS = 13

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from weir.audit.check import Finding, check
 from weir.core.rounding import counted
 from weir.core.subject import Subject
+from weir.values import dataclass
 
 BATCH_BYTES = 1 << 22
 DECOMPOSED = "letters that are not composed (e and an accent for é)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations, compress
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from weir.stats.order_agreement import kendall_tau, order_interval
 from weir.stats.power import POWER, detectable, excess_kurtosis, queries_needed
 from weir.systems.expression import parse_system
 from weir.systems.protocol import Retriever
+from weir.values import dataclass
 
 MEASURE = parse_measure("nDCG@10")
 GROUP = "regression"

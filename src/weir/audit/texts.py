@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -21,6 +20,7 @@ from weir.stats.order_agreement import spearman
 from weir.systems.lexical.analyzer import analyzers
 from weir.systems.lexical.language import language_of_corpus
 from weir.systems.lexical.terms import TermTable
+from weir.values import dataclass
 
 SHORT_WORDS = 3
 REPEATED_SHARE = 0.5
@@ -320,7 +320,7 @@ def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
 def truncation(subject: Subject) -> Iterator[Finding]:
     """Documents that exceed an encoder's limit, and the relevant documents whose matching words are cut off.
 
-    With --encoder by its tokens, else by words for 256 and 512 tokens, a lower bound.
+    Counted in the tokens of a given encoder, else in words for 256 and 512 tokens, a lower bound.
     """
     corpus, limit = subject.need_corpus(), subject.limit
     if not len(corpus):

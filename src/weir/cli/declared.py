@@ -7,8 +7,9 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
+
+from weir.values import dataclass
 
 
 @dataclass(frozen=True)

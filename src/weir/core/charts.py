@@ -10,7 +10,7 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +22,7 @@ from weir.core.colours import INKS, LIGHT, UNCOLOURED
 from weir.core.rounding import change, percent, score, short_score, typeset, typeset_change
 from weir.core.strings import Float64
 from weir.core.tables import html_escaped
+from weir.values import dataclass
 
 # ----------
 # The kinds of charts.
@@ -88,7 +89,7 @@ class Point:
     low: float | None = None
     high: float | None = None
     system: int = 1
-    """As in `Interval`, like `filled`."""
+    """`system` and `filled` are as in `Interval`."""
     filled: bool = True
     named: bool = True
     """True to print the name beside the point; else a number, explained in a list below."""
@@ -123,7 +124,7 @@ class HeatMap:
     verdicts: tuple[tuple[str, ...], ...] = ()
     """ "better", "worse" or "" for each value; empty if tints show the value itself."""
     changes: tuple[tuple[float | None, ...], ...] = ()
-    """Differences whose size the tint shows; empty as `verdicts`."""
+    """Differences whose size the tint shows; empty if `verdicts` is."""
     percent: bool = False
     """True for shares, printed in per cent."""
     whole: HeatMap | None = None
@@ -181,7 +182,8 @@ class Plot(Protocol):
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
         """Write each chart as .svg, .png or .pdf, by the ending of `path`, and return the paths.
 
-        The files of several charts have a number and the chart's title in their names.
+        The files of several charts have a number and the chart's title in their names. A "page" is 7 inches
+        wide, a "column" 3.33.
         """
 
 
@@ -559,8 +561,8 @@ def text_width(text: str, size: float) -> float:
 
 
 def cut(text: str, room: float = math.inf, size: float = 13) -> str:
-    """Return a text; one wider than `room` pixels, in a font of `size` pixels, or longer than LONGEST_LABEL has
-    "…" in its middle."""
+    """Return a text, with "…" in its middle if it is wider than `room` pixels in a font of `size` pixels, or
+    longer than LONGEST_LABEL."""
     characters = LONGEST_LABEL
     shown = text if len(text) <= characters else f"{text[: characters - 9]}…{text[-8:]}"
     while text_width(shown, size) > room and characters > 5:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
@@ -26,6 +25,7 @@ from weir.core.query_metadata import MetadataError, QueryMetadata
 from weir.core.strings import Ids, StringColumn, Strings, offsets
 from weir.core.tables import FIRST, Table, first_rows
 from weir.errors import BadValue
+from weir.values import dataclass
 
 ID, TITLE, TEXT = "_id", "title", "text"
 """Fields of every document; all other fields are metadata."""
@@ -140,7 +140,7 @@ class Corpus:
         `separator`.
 
         fields: names between blanks, such as "title text", in the order of joining; empty values are skipped.
-        stop: None for the last document.
+        stop: None for the end.
 
         Raises UnknownName for a field that no document has, BadValue for no field.
         """

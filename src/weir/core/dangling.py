@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
@@ -14,10 +13,18 @@ from weir.core.rounding import counted, part_of
 from weir.core.scores import Note
 from weir.core.strings import Ids
 from weir.errors import BadValue
+from weir.values import dataclass
 
+COMPOSITION = "the composition of letters (Unicode NFC and NFD)"
+CASE = "capital and small letters"
+TOP = 10
+SAMPLE = 1000
+"""Number of unjudged identifiers of a ranking that are compared with judged ones, from the TOP of each query."""
 EXAMPLES = 3
 """Documents that a note names."""
 _BEYOND_ASCII = 128
+NUMBERED = re.compile(r"\n0|\.0\n")
+"""Finds zeros before identifiers, and '.0' at their end, in lines that each begin and end with a line end."""
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?E[+-]?\d+")
 _MONTH = r"(jan|feb|mar|mrz|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)"
 _DATE = re.compile(
@@ -44,7 +51,7 @@ class Dangling:
         """Return a note with the counts, up to EXAMPLES documents and the probable cause.
 
         collection: its name.
-        lack: words on the documents.
+        lack: words after the number of documents.
         """
         first = ", ".join(map(repr, self.documents[:EXAMPLES]))
         more = ", such as " if len(self.documents) > EXAMPLES else ": "
@@ -210,32 +217,79 @@ def two_compositions(docs: Ids) -> list[str]:
         return []
     found = counted(len(twice), "document stands", "documents stand")
     return [
-        f"{found} in the rankings as two, but for the composition of letters (Unicode NFC and NFD), such as "
+        f"{found} in the rankings as two, but for {COMPOSITION}, such as "
         f"{min(twice)!a}; write both in one form"
     ]
 
 
-def _probable_cause(names: list[str], docs: Ids) -> str:
-    def known(changed: list[str]) -> int:
-        return int((docs.codes(changed) >= 0).sum()) if changed else 0
+_CHANGES: tuple[tuple[str, str, Callable[[str], list[str]]], ...] = (
+    ("blanks stand around them", "", lambda name: [name.strip()]),
+    (
+        "a table made numbers of them and added '.0'",
+        "a '.0' at the end",
+        lambda name: [re.sub(r"\.0+$", "", name)],
+    ),
+    ("'.0' is missing at their end", "a '.0' at the end", lambda name: [f"{name}.0"]),
+    (
+        "zeros at their beginning are lost",
+        "zeros before them",
+        lambda name: [name.zfill(n) for n in range(len(name) + 1, 13)],
+    ),
+    ("zeros stand before them", "zeros before them", lambda name: [name.lstrip("0") or "0"]),
+    ("they are written in other letters", CASE, lambda name: [name.lower(), name.upper()]),
+    (
+        "their letters are composed in another way (Unicode NFC and NFD)",
+        COMPOSITION,
+        lambda name: [unicodedata.normalize(form, name) for form in ("NFC", "NFD")],
+    ),
+    ("signs that cannot be seen stand in them", "", lambda name: [_visible(name)]),
+    ("they are paths of the documents", "", lambda name: [re.split(r"[/\\]", name)[-1]]),
+)
+"""What may have changed identifiers, the difference in words ("" if it may be meant), and the names before it."""
 
-    changes: list[tuple[str, Callable[[str], list[str]]]] = [
-        ("blanks stand around them", lambda name: [name.strip()]),
-        ("a table made numbers of them and added '.0'", lambda name: [re.sub(r"\.0+$", "", name)]),
-        ("zeros at their beginning are lost", lambda name: [name.zfill(n) for n in range(len(name) + 1, 13)]),
-        ("zeros stand before them", lambda name: [name.lstrip("0") or "0"]),
-        ("they are written in other letters", lambda name: [name.lower(), name.upper()]),
-        (
-            "their letters are composed in another way (Unicode NFC and NFD)",
-            lambda name: [unicodedata.normalize(form, name) for form in ("NFC", "NFD")],
-        ),
-        ("signs that cannot be seen stand in them", lambda name: [_visible(name)]),
-        ("they are paths of the documents", lambda name: [re.split(r"[/\\]", name)[-1]]),
-    ]
+
+def _probable_cause(names: list[str], docs: Ids) -> str:
+    def known(changed: list[str]) -> bool:
+        return bool(changed) and bool((docs.codes(changed) >= 0).any())
+
     found = [
-        (sum(known([one for one in change(name) if one != name]) > 0 for name in names), text)
-        for text, change in changes
+        (sum(known([one for one in change(name) if one != name]) for name in names), text)
+        for text, _, change in _CHANGES
     ]
     spreadsheet = sum(bool(_NUMBER.fullmatch(name) or _DATE.fullmatch(name)) for name in names)
     most, text = max([*found, (spreadsheet, "a spreadsheet may have made numbers or dates of identifiers")])
     return text if 2 * most >= len(names) else ""
+
+
+def spelled_otherwise(names: Collection[str], known: Ids) -> dict[str, set[str]]:
+    """Return {difference: names} of unknown names that equal a known name except for zeros before them, a '.0'
+    at the end, or case."""
+    if not names or not len(known) or not _may_differ(names, known):
+        return {}
+    changed = [
+        (words, name, form)
+        for _, words, change in _CHANGES
+        if words not in ("", COMPOSITION)
+        for name in names
+        for form in change(name)
+    ]
+    words = CASE
+    data = known.strings.data
+    if ((data >= ord("A")) & (data <= ord("Z"))).any():  # perhaps of mixed case
+        folded = {name.lower(): name for name in known.tolist()}
+        changed += [(words, name, folded[name.lower()]) for name in names if name.lower() in folded]
+    found = dict[str, set[str]]()
+    unknown = {name for name, code in zip(names, known.codes(list(names)), strict=True) if code < 0}
+    for (words, name, _), code in zip(changed, known.codes([form for *_, form in changed]), strict=True):
+        if code >= 0 and name in unknown:
+            found.setdefault(words, set()).add(name)
+    return found
+
+
+def _may_differ(names: Collection[str], known: Ids) -> bool:
+    data, ptr = known.strings.data, known.strings.ptr
+    zeros = (data[ptr[:-1][np.diff(ptr) > 0]] == ord("0")).any()
+    points = len(data) > 1 and ((data[1:] == ord("0")) & (data[:-1] == ord("."))).any()
+    letters = "".join(chr(one) for one in np.flatnonzero(np.bincount(data, minlength=128)[:128]))
+    text = "\n".join(["", *names, ""]) + letters
+    return bool(zeros or points or NUMBERED.search(text)) or (text.lower() != text and text.upper() != text)

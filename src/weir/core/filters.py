@@ -8,7 +8,7 @@ import json
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from weir.core.expressions import syntax_tree
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, StringColumn, Strings, offsets, stretches
 from weir.errors import BadValue, UnknownName
+from weir.values import dataclass
 
 # Some documents for each query: those that alone may be ranked, or those that may not.
 
@@ -100,7 +101,7 @@ class FieldColumn:
     many: bool = False
     """True if a document may have several values."""
     digest: str = ""
-    """Hash of the values, used in stage keys."""
+    """Hash of the values, part of the keys of stored results."""
 
     @property
     def kind(self) -> FieldKind:

@@ -14,7 +14,7 @@ R = TypeVar("R")
 class Hook(Generic[P, R]):
     """A function that a higher layer registers on import.
 
-    A call before that imports the modules of `rooms` in turn, and raises WeirError if none registers one.
+    An earlier call imports the modules of `rooms` in turn, and raises WeirError if none registers a function.
     """
 
     rooms: Callable[[], Iterator[None]] = staticmethod(lambda: iter(()))

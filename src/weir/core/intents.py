@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from weir.core.qrels import Qrels, grade_column, grade_of, plain_grades
 from weir.core.strings import Float64, Grades, Ids, Int32
 from weir.core.tables import first_rows
 from weir.errors import BadValue
+from weir.values import dataclass
 
 _MOST_JUDGED = 2**15 - 1  # judged documents of a query: they are numbered by 16-bit grades
 
@@ -31,7 +31,7 @@ class IntentQrels:
     """Judgments for each intent: one grade for each judged (query, intent, document)."""
 
     numbered: Qrels
-    """The judged documents of each query; as "grade" the position of a document among its query's, from 0."""
+    """The judged documents of each query; the "grade" is a document's position among them, from 0."""
     query: Int32
     """int32[P]: query number of each intent, ascending; intents are numbered over all queries."""
     intent: Int32

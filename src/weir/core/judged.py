@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from weir.core.qrels import Qrels
 from weir.core.rounding import counted
 from weir.core.run import Run
 from weir.core.strings import Bytes, Float64, Grades, Ids, Int32, Int64, Strings, equal_at, stretches
+from weir.values import dataclass
 
 Groups: TypeAlias = tuple[Int64, Int64]
 _Placed: TypeAlias = tuple[Int32, Int32, Grades, Int32, Int32]
@@ -232,11 +233,11 @@ class Judged:
         return np.bincount(query[rows], minlength=len(self))
 
     def total(self, query: Int32, weight: Float64) -> Float64:
-        """Return the sum of the rows' weights for each query, float64[Q], 0 without rows; added in row order,
-        as in trec_eval.
+        """Return the sum of the rows' weights for each query, float64[Q]; 0 without rows.
 
         query: query number of each row.
         """
+        # Added in row order, as in trec_eval.
         sums = np.bincount(query, weight, minlength=len(self))
         return sums.astype(np.float64, copy=False)
 
@@ -455,8 +456,8 @@ def joined(run: Run, qrels: Qrels | IntentQrels) -> Judged:
 
 
 def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
-    """Return a join with `qrels.numbered` with intents added; each document's grade becomes its best over the
-    intents."""
+    """Return `joined`, a join with `qrels.numbered`, with intents added; each document's grade becomes its
+    best over the intents."""
     best, numbered = qrels.best(), qrels.numbered
     ideal = best[np.lexsort((-best, numbered.query_of_row()))]
     grade = best[numbered.ptr[joined.query] + joined.grade]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Protocol
 
 from weir.core.qrels import Qrels
 from weir.errors import BadValue
+from weir.values import dataclass
 
 _MARK_DIGITS = 8  # hexadecimal
 _NAMED = 3  # queries of a sentence
@@ -30,7 +31,7 @@ class Origin:
     judgments: Grades | None = None
     """Judgments that the scores were computed from."""
     digest: str = ""
-    """Hash of the judgments, as in stage records."""
+    """Hash of the judgments, as stored with results."""
     saved: Mapping[str, str] = field(default_factory=dict)
     """{query: hash of its judgments}, if read from a file."""
     collection: str = ""
@@ -102,8 +103,8 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def counted_once(datasets: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return {dataset: the first one of the same queries and judgments}, itself if it counts in statements
-    over datasets.
+    """Return {dataset: the first dataset with its queries and judgments}; statements over datasets count only
+    datasets mapped to themselves.
 
     datasets: (dataset, `Origin.asked`), "" for a dataset that is like no other.
     """
@@ -114,7 +115,7 @@ def counted_once(datasets: Iterable[tuple[str, str]]) -> dict[str, str]:
 def repeated_notes(datasets: Mapping[str, str]) -> list[str]:
     """Return a sentence for each group of datasets that count once; [] if each counts.
 
-    datasets: see `counted_once`, which returns them.
+    datasets: from `counted_once`.
     """
     alike: dict[str, list[str]] = {}
     for name, first in datasets.items():

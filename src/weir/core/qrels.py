@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
@@ -22,6 +22,7 @@ from weir.core.input_shapes import grades_of
 from weir.core.strings import Grades, Ids, Int32, Int64, Strings, offsets, stretches
 from weir.core.tables import first_rows
 from weir.errors import BadValue, conversion
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.run import Run

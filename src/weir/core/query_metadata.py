@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from weir.argument_types import named_arguments
 from weir.core.filters import DocumentLists, DocumentMasks, parse_filter
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
+from weir.values import dataclass
 
 # Weights of queries: one over the probability with which each was drawn to be judged.
 
@@ -42,7 +43,8 @@ class QueryWeights:
         return QueryWeights(Ids.of(str(query) for query in weights), np.array(numbers, np.float64))
 
     def of_queries(self, queries: Ids) -> Float64:
-        """Return the weight of each of these queries, float64[n]; raises BadValue for one without."""
+        """Return the weight of each of these queries, float64[n]; raises BadValue for a query without a
+        weight."""
         codes = self.queries.codes(queries.strings)
         if (codes < 0).any():
             missing = queries[int(np.flatnonzero(codes < 0)[0])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from math import lgamma, log
 from typing import TYPE_CHECKING, TypeAlias
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from weir.core.rounding import counted
 from weir.core.strings import Float64, Int64
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from weir.core.frames import json_value
 from weir.core.tables import Table, notebook_html, tables_as_text
+from weir.values import dataclass
 
 TablesOf: TypeAlias = Callable[..., tuple[Table, ...]]
 Outcome: TypeAlias = Literal["pass", "fail", "undecided"]

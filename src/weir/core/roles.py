@@ -99,11 +99,11 @@ def refuse_exchanged_columns(qrels: Qrels, run: Run, where: str = "") -> None:
 
 
 def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
-    """Return a clause on how grades look like scores of rankings; "" if they may well be grades.
+    """Return why grades must be scores of rankings, as part of a sentence; "" if they may well be grades.
 
     grade: grades of each query, one query after another.
     ptr: int64[Q + 1], offsets of the queries.
-    deeper: True if the rankings given with the judgments are so much shorter that ties are no sign of grades.
+    deeper: True if the rankings given with them are much shorter; equal values then do not speak for grades.
     """
     deep, fractional = len(grade) >= _COUNTED * max(len(ptr) - 1, 1), grade.dtype.kind == "f"
     if not (deep or fractional) or (not fractional and grade.max() < GRADES.stop):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from weir.core.order import (
 from weir.core.strings import Float64, Ids, Int32, Int64, offsets
 from weir.core.tables import first_rows
 from weir.errors import BadRanking, BadValue, conversion, warn_of_ranking
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.corpus import Queries
@@ -216,7 +217,8 @@ class Run:
     def collapsed(self, parents: Mapping[str, str] | str) -> Run:
         """Return the run of whole documents, each at the rank and score of its best passage.
 
-        parents: {passage: document}, or the separator before the passage number, as in "d1#3".
+        parents: {passage: document}, or the separator before the passage number, as in "d1#3"; an identifier
+            without it stays.
 
         Raises BadValue for a passage without a document, a separator that no identifier has, and if
         identifiers were not read.

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, replace
+from dataclasses import MISSING, asdict, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from weir.core.origin import Origin
 from weir.core.strings import Float64, Ids, Int64
 from weir.core.tables import Table
 from weir.errors import BadValue, UnknownName, WeirError
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.charts import Plot
@@ -386,8 +387,7 @@ class Scores:
         return np.argsort(self.queries.tie_ranks)
 
     def in_id_order(self, measure: str) -> Float64:
-        """Return a measure's values in `id_order`, by descending query identifier, float64[Q]. Raises
-        UnknownName if absent."""
+        """Return a measure's values in `id_order`, float64[Q]. Raises UnknownName if absent."""
         return self.of(measure)[self.id_order()]
 
     def mean(self, measure: object) -> float:
@@ -399,12 +399,11 @@ class Scores:
         return float(self.mean_values()[self._number(str(measure))])
 
     def means(self) -> dict[str, float]:
-        """Return {measure: mean}; see `mean`."""
+        """Return {measure: mean}, as from `mean`."""
         return dict(zip(self.measures, self.mean_values().tolist(), strict=True))
 
     def mean_values(self) -> Float64:
-        """Return each measure's mean over the queries for which it is defined, float64[M], geometric for
-        geometric measures; NaN if none."""
+        """Return each measure's `mean`, float64[M]."""
         return self._means(self.values)
 
     def people_means(self) -> Float64:
@@ -540,7 +539,7 @@ class JudgedScores:
     marks: Mapping[str, str] = field(default_factory=dict)
     """Hash of the judgments of each query, from `judgment_marks`; empty if not known."""
     judgments: str = ""
-    """Hash of all judgments, as in stage records; "" if not known."""
+    """Hash of all judgments, as stored with results; "" if not known."""
 
     @property
     def fingerprint(self) -> str:

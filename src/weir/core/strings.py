@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Protocol, TypeAlias, TypeVar, overload
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from weir.errors import BadValue, UnknownName
 from weir.settings import IDENTIFIER_BYTES
+from weir.values import dataclass
 
 Int64: TypeAlias = NDArray[np.int64]
 
@@ -32,7 +32,7 @@ def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def valid_offsets(ptr: Int64, total: int) -> bool:
-    """Return True if offsets begin at 0, end at `total` and never decrease; compiled loops rely on it."""
+    """Return True if offsets begin at 0, end at `total` and never decrease."""
     return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == total and (ptr[1:] >= ptr[:-1]).all())
 
 

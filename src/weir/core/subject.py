@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TypeAlias, TypeVar
 
@@ -17,6 +17,7 @@ from weir.core.roles import judged_run
 from weir.core.run import Run
 from weir.core.strings import Int64
 from weir.errors import BadValue
+from weir.values import dataclass
 
 T = TypeVar("T")
 TextEncoder: TypeAlias = Callable[[Queries], NDArray[np.float32]]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 from unicodedata import category, east_asian_width
 
 from weir.core.colours import ANY_PAGE, INKS, STYLES
 from weir.core.rounding import counted, typeset
 from weir.errors import UnknownName, printable, printable_text
+from weir.values import dataclass
 
 SIGNS = {"better": "▲", "worse": "▼"}
 _LATEX_SIGNS = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}

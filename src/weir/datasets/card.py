@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from weir.core.strings import Int64, StringColumn, Strings, hash_strings
 from weir.core.tables import Table, table_of
 from weir.datasets.catalogue import Entry
 from weir.files.corpus_store import CorpusStore
+from weir.values import dataclass
 
 # ----------
 # Documents or queries of the same text, as written or normalised.
@@ -32,7 +33,7 @@ class DuplicateGroups:
     """Groups of rows with equal texts."""
 
     number: Int64
-    """int64[n]: group of each row, numbered by first rows; -1 for a unique text."""
+    """int64[n]: group of each row, in order of first rows; -1 for a unique text."""
 
     @property
     def rows(self) -> int:
@@ -156,8 +157,7 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 
 @dataclass(frozen=True)
 class CollectionCard:
-    """Facts about a split of a collection, as `weir data stats` shows them: counts, mean lengths, copies and
-    gaps."""
+    """Facts about a split of a collection, as `weir data stats` shows them."""
 
     name: str
     title: str

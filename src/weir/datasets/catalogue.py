@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from weir.core.rounding import count
 from weir.errors import UnknownName
 from weir.files.text_files import read_toml
 from weir.settings import settings
+from weir.values import dataclass
 
 _HERE = Path(__file__).parent
 
@@ -162,8 +163,8 @@ def group(name: str) -> Group:
 
 
 def original(reference: str) -> str:
-    """Return the catalogue name of the collection that a reference copies, scifact for hf:mteb/scifact; the
-    reference itself if it copies none, or a collection with candidates."""
+    """Return the catalogue name of the collection that a reference copies, such as scifact for hf:mteb/scifact;
+    the reference itself if it copies none, or one that has candidates."""
     return _copies().get(without_revision(reference), reference)
 
 

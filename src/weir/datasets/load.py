@@ -8,7 +8,7 @@ import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import cast
@@ -37,13 +37,14 @@ from weir.files.paths import path_of, refuse_empty, subset_of
 from weir.files.query_files import read_groups
 from weir.files.records import OwnFolder, read_judgments, read_queries, write_collection
 from weir.files.text_files import Watch, unwatched
+from weir.values import dataclass
 
 # ----------
 # The metadata of queries as it holds in one split.
 
 
 def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) -> Queries:
-    """Return the queries with metadata completed for one split.
+    """Return the queries of a split with candidates, instructions and marks of unanswerable queries filled in.
 
     judged: judgments of the split.
     candidates: "judged" if only the documents judged for a query may be ranked.
@@ -301,8 +302,8 @@ class Dataset:
 
     @cached_property
     def qrels(self) -> Qrels:
-        """Judgments of this split, without unanswerable queries; they may name documents and queries that the
-        collection lacks."""
+        """Judgments of this split, also of documents and queries that the collection lacks; without queries that are
+        marked unanswerable and have no relevant document."""
         if self.layout.queries is None:
             return self._judgments
         return answerable(self._judgments, self.settled_queries)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from weir.files.layouts import (
 )
 from weir.files.paths import path_of, subset_of
 from weir.files.text_files import Watch
+from weir.values import dataclass
 
 
 @dataclass(frozen=True)

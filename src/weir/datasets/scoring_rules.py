@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
@@ -23,6 +23,7 @@ from weir.errors import BadValue, held_warnings
 from weir.files.paths import path_of
 from weir.files.runs import read_run
 from weir.measures.evaluate import DEFAULT, Conventions, join_run, permitted, ranked_by
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.corpus import Queries
@@ -101,7 +102,7 @@ class ScoringRules:
 
     def refuse_strangers(self, qrels: Qrels) -> None:
         """Raise BadValue if no judged query, or no judged document, is in the collection; nothing is checked
-        without one."""
+        without a collection."""
         dataset = self.dataset
         if dataset is not None:
             queries = None if dataset.layout.queries is None else dataset.all_queries.ids
@@ -131,7 +132,7 @@ class ScoringRules:
     def join_run(self, run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
         """Return a run file joined with judgments, by these conventions and the collection's restrictions.
 
-        Raises FormatError for a malformed file.
+        Raises FormatError for a malformed file, BadValue for a run without a judged query.
         """
         try:
             judged = join_run(run, qrels, conventions, self.queries)

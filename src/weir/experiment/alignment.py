@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,6 +22,7 @@ from weir.measures.measure import parse_measure
 from weir.stats.order_agreement import kendall_tau
 from weir.stats.resampling import RESAMPLES, SEED, percentiles
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
+from weir.values import dataclass
 
 BATCH_BYTES = 1 << 22
 OTHER_TASK = 0.5
@@ -34,9 +34,7 @@ ENOUGH_SCORES = 0.5
 
 @dataclass(frozen=True)
 class Likeness:
-    """A benchmark collection, its similarity to the user's own in task and lengths and words of texts, and
-    its weight.
-    """
+    """A benchmark collection, with its similarity to the user's own in task, lengths and words."""
 
     collection: str
     task: str

@@ -62,7 +62,7 @@ def subjects_of(
     training: collections that systems may have been trained on.
     encoder: a model, to embed queries and find where documents are truncated.
 
-    Raises BadValue for no targets, other values, and several collections of run files.
+    Raises BadValue for no targets, targets of other types, and several collections of run files.
     """
     if not targets:
         raise BadValue("nothing to audit; name a collection, a results folder, or judgments and run files")
@@ -106,7 +106,7 @@ def _training(dataset: Dataset) -> Training:
 
 
 def _once(training: Sequence[Training]) -> tuple[Training, ...]:
-    """Leave out training data of the same name, queries and judgments as others."""
+    """Return the training data without repeats of name, queries and judgments."""
     kept: list[Training] = []
     for one in training:
         alike = (other for other in kept if other.name == one.name)

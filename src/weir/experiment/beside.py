@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from weir.core.results import ResultKind
@@ -28,6 +28,7 @@ from weir.experiment.published import (
 )
 from weir.experiment.results import ResultCell
 from weir.measures.measure import direction
+from weir.values import dataclass
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class BesideScore:
     runs_as: str = ""
     """The system of Weir that claims to be the published model; "" if none does."""
     reported_as: str = ""
-    """The name under which a published score has the collection; "" for one's own."""
+    """The collection's name where the score is published; "" for one's own."""
     declared: bool = False
     """True if the user says that `reported_as` is the collection."""
     other_data: str = ""
@@ -65,8 +66,8 @@ def beside(
     best first.
 
     name: a publisher, such as "MTEB", words of published models' names, or the path of MTEB's results.
-    published_as: systems, collections, and models of MTEB's results by their published names; see
-        `PublishedNames.of`. The published scores of such models are included.
+    published_as: OWN=PUBLISHED for systems, collections and models of MTEB's results; the published scores of
+        such models are included.
 
     Raises UnknownName for an unknown publisher, BadValue if nothing published fits, and the errors of
     `mteb_scores`.

@@ -98,8 +98,8 @@ def compare_cells(
     baseline: a system that all others are compared with. None compares all pairs.
 
     Datasets with one system and systems without the measure are left out. Across datasets only systems that all
-    datasets have are compared; a complete group counts as one dataset if there are others, a dataset of one
-    query counts only there. Raises BadValue if no dataset has two systems and two queries, UnknownName for an
+    datasets have are compared, a complete group counts as one dataset if there are others, and datasets of one
+    query count too. Raises BadValue if no dataset has two systems and two queries, UnknownName for an
     unscored measure.
     """
     grid = cells if isinstance(cells, Mapping) else scores_of_cells(cells)
@@ -129,7 +129,7 @@ def compare_grid(
     """Return a comparison for each measure of the systems on each dataset and, if there are several, across
     datasets, from {(dataset, system): scores}.
 
-    The arguments of `compare_cells`. Returns [] if the only dataset has one query. Raises BadValue if no
+    Takes the arguments of `compare_cells`. Returns [] if the only dataset has one query. Raises BadValue if no
     dataset has two systems, UnknownName for an unscored measure.
     """
     comparisons = []
@@ -150,7 +150,7 @@ def compared_tables(
     """Yield the score table of each comparison that `compare_grid` makes, in the same order; tables of one
     query are left out.
 
-    Raises the errors of `compare_grid`.
+    Takes the arguments and raises the errors of `compare_grid`.
     """
     for tables in _tables_of_measures(cells, measures, baseline):
         yield from (t for t in tables if t.comparable)
@@ -329,8 +329,8 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
 
 def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
-    """Return {dataset: its unit in comparisons across datasets}: its group if that is complete and not all
-    there is, else its collection.
+    """Return {dataset: its unit in comparisons across datasets}: its group if complete, with
+    other collections beside it, else its collection.
 
     datasets: {dataset: its collection, "" for the same name}.
     """
@@ -370,7 +370,7 @@ def diff_runs(
 ) -> QueryDifferences:
     """Return the differences of two runs, {name: run}, query by query, with texts if `rules` name a collection.
 
-    rules, top, errors: see `diff_files`.
+    rules, top: parameters of `diff_files`, whose errors are raised.
     """
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(judgments)
@@ -517,7 +517,8 @@ def gate_inputs(
     fetch: download missing collections.
     judged: name of the run files' dataset.
 
-    Raises BadValue for unclear paths, UnknownName for a measure that a baseline lacks.
+    Raises BadValue for unclear paths, FormatError for a missing one, UnknownName for a measure that a baseline
+    lacks.
     """
     qrels, sides = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(sides) != 2:
@@ -662,7 +663,7 @@ def gate_cases(
 ) -> tuple[GateCases, list[Note]]:
     """Return (score tables to gate, notes): a table for each measure, dataset and group of queries.
 
-    sides: baseline and candidate systems, paired by name. A single system on both sides is paired as it is.
+    sides: baseline and candidate systems, paired by name. A single one on each side is always a pair.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
     common: compare only queries that both sides have with equal judgments.
     collections: {dataset: collection}, "" for any other dataset; for columns and texts.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from weir.experiment.stages import RECORD
 from weir.measures.measure import direction
 from weir.registry import SESSION
 from weir.stats.resampling import has_percentile
+from weir.values import dataclass
 
 DEFAULT = "nDCG@10"
 
@@ -72,7 +73,7 @@ class Efficiency:
     """Likewise for `search_seconds`."""
     best: bool = False
     """True if no other system that the same machine measured on the collection, to the same depth, is as good in
-    quality, query time and index size, and better in one; only of systems whose time and size are known."""
+    quality, query time and index size, and better in one; systems of unknown time or size do not count."""
     untimed: str = ""
     """The reason why there is no time of single queries; "" if there is one."""
     unkept: str = ""
@@ -96,7 +97,7 @@ class Efficiency:
 
     @property
     def machine(self) -> str:
-        """Return processor and cores, such as "Xeon, 8 cores"; times of different machines do not compare."""
+        """Return processor and cores, such as "Xeon, 8 cores"."""
         return ", ".join(self.hardware.split(", ")[:2])
 
     @property
@@ -400,7 +401,7 @@ PROCESS = "peak MB is that of the whole process, with all that it held before"
 
 
 def timed_queries(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on how many queries, and how asked, the percentiles of times are of."""
+    """Return a sentence on the queries whose times give the percentiles: their number, and how they were asked."""
     counts = _counts_timed(results)
     of = f"{' to '.join(map(count, dict.fromkeys((counts[0], counts[-1]))))} " if counts else ""
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -77,6 +77,7 @@ from weir.systems.expression import system as system_of
 from weir.systems.own_copies import is_shared
 from weir.systems.protocol import DocumentKeeper, Fetched, Retriever
 from weir.systems.stored_run import StoredRun
+from weir.values import dataclass
 
 # ----------
 # A cell of the grid, a system on a dataset: its rankings are a stage, and so is each set of scores beside them.
@@ -323,7 +324,7 @@ class Share:
 
     def order(self, cells: int) -> list[int]:
         """Return the positions, from 0, of all `cells` cells in the order in which to compute them: the share's
-        first, then those after it, then those before it."""
+        first, then the later, then the earlier cells."""
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]
 
@@ -360,6 +361,22 @@ def cluster_at(address: str) -> Cluster:
 
 
 def _silent(stage: str, done: int, total: int) -> None: ...
+
+
+def distinct_datasets(loaded: Iterable[Dataset]) -> list[Dataset]:
+    """Return the datasets, each once; raises BadValue for two datasets or splits of one name."""
+    distinct: dict[str, Dataset] = {}
+    for dataset in loaded:
+        first = distinct.setdefault(dataset.name, dataset)
+        if first.layout != dataset.layout:
+            raise BadValue(
+                f"two different datasets are named '{dataset.name}'; rename one of the folders, or give a Dataset "
+                "another name"
+            )
+        if first.split != dataset.split:
+            splits = f"the splits {first.split} and {dataset.split}"
+            raise BadValue(f"{dataset.name}: found {splits}; expected one, the other in a run of its own")
+    return list(distinct.values())
 
 
 @checked_fields
@@ -433,9 +450,10 @@ class Experiment:
         """Compute missing results of the grid in the folder `at`; return a result for each dataset and system.
 
         share: cells to begin with; results that other processes still compute are then left out.
-        on: see `execute`.
+        on: address of a cluster, such as ray.
 
-        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder.
+        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError for a
+        folder that cannot be written.
         """
         if is_address(at):
             raise BadValue(
@@ -504,20 +522,10 @@ class Experiment:
         for dataset in loaded:
             if dataset.undocumented:
                 self._refuse_searches(dataset)
-        distinct: dict[str, Dataset] = {}
         for dataset in loaded:
             dataset.fingerprint  # noqa: B018  reads all parts, so that what is wrong with one is known at once
             ScoringRules(dataset=dataset).refuse_strangers(dataset.qrels)
-            first = distinct.setdefault(dataset.name, dataset)
-            if first.layout != dataset.layout:
-                raise BadValue(
-                    f"two different datasets are named '{dataset.name}'; rename one of the folders, or give a Dataset "
-                    "another name"
-                )
-            if first.split != dataset.split:
-                splits = f"the splits {first.split} and {dataset.split}"
-                raise BadValue(f"{dataset.name}: found {splits}; expected one, the other in a run of its own")
-        datasets = list(distinct.values())
+        datasets = distinct_datasets(loaded)
         if self.drop_self:
             return [replace(d, layout=replace(d.layout, self_match="drop")) for d in datasets]
         return datasets
@@ -565,7 +573,7 @@ class Experiment:
             )
 
     def cells(self, at: Path | None, watch: Watch = _silent) -> list[Cell]:
-        """Return the cells in order, not computed; loads datasets and checkpoints.
+        """Return the cells, dataset by dataset, not computed; loads datasets and checkpoints.
 
         at: results folder; None to store nothing.
 

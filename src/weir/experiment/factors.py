@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import TypeAlias
 
@@ -27,6 +27,7 @@ from weir.stats.compare import ComparisonMethod, table
 from weir.stats.factors import Factor, FactorialDesign, FactorStudy, factor_study, factor_study_across
 from weir.systems.expression import expression_tree, parse_system
 from weir.systems.protocol import RERANKERS, SYSTEMS
+from weir.values import dataclass
 
 # ----------
 # The factors of a grid, their levels, and the combinations that are missing.
@@ -79,11 +80,9 @@ def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, 
 
     Raises BadValue if no factor remains, or two systems have the same levels.
     """
-    # Omitted settings have their default. Systems of an unusual number of parts are left out, unless they
-    # only lack the
-    # last re-ranker of a complete grid; so are systems of other kinds, if the commonest kind alone gives
-    # more factors.
-    # Levels then go, largest share of missing combinations first, until none is missing.
+    # Omitted settings have their default. Systems of an unusual number of parts are left out, unless they only
+    # lack the last re-ranker of a complete grid; so are systems of other kinds, if the commonest kind alone
+    # gives more factors. Levels then go, largest share of missing combinations first, until none is missing.
     stages = {name: parts for name in systems if (parts := _stages_of(name))}
     lengths = Counter(len(one) for one in stages.values())
     usual = max(lengths, key=lambda length: (lengths[length], length), default=0)
@@ -398,7 +397,7 @@ def study_factors(
     lacks are left out.
 
     scores: {(dataset, system): scores}.
-    twins: see `twin_systems`.
+    twins: from `twin_systems`.
 
     A complete group counts as one collection. Raises the errors of `study_cells`.
     """

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -26,7 +26,7 @@ from weir.datasets import catalogue
 from weir.datasets.load import Dataset, judged_or_not, load
 from weir.datasets.names import named_split
 from weir.errors import BadValue, WeirError
-from weir.experiment.experiment import Capacity, Experiment
+from weir.experiment.experiment import Capacity, Experiment, distinct_datasets
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
 from weir.experiment.stage_store import silent
 from weir.files.atomic import temporary_folder
@@ -49,6 +49,7 @@ from weir.systems.protocol import (
 )
 from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_room
 from weir.systems.stored_run import CandidatePool, StoredRun
+from weir.values import dataclass
 
 # ----------
 # Which stages a grid has, what each is made from, and which systems share it.
@@ -75,7 +76,7 @@ class Node:
 
 
 def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
-    """Return the indexes and rankings that these systems need, each once and after its inputs."""
+    """Return the indexes and rankings that these systems need, each once, after its inputs."""
     nodes: dict[str, Node] = {}
     for system in systems:
         for node in _walk(system):
@@ -191,8 +192,7 @@ _NOT_HERE = "not on this machine: probed with made texts of the published length
 
 @dataclass(frozen=True)
 class Planned:
-    """The estimated cost of a system on a collection (seconds, disk, memory, tokens, dollars), with ranges; an
-    unknown figure is None."""
+    """The estimated cost of a system on a collection, with ranges; an unknown figure is None."""
 
     dataset: str
     system: str
@@ -340,6 +340,8 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
             subjects.append(
                 _Subject(dataset.name, len(dataset.corpus), len(dataset.queries), (0.0, 0.0), dataset)
             )
+    distinct = distinct_datasets(one.dataset for one in subjects if one.dataset is not None)
+    subjects = [one for one in subjects if one.dataset is None or any(one.dataset is d for d in distinct)]
     probed = [
         system
         for system in systems

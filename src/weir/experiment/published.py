@@ -6,7 +6,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path, PurePath, PurePosixPath
@@ -26,6 +26,7 @@ from weir.experiment.results import ResultCell, not_as_published
 from weir.files.paths import path_of
 from weir.models.checkpoints import cards, find_card, split_variant
 from weir.systems.expression import expression_tree
+from weir.values import dataclass
 
 # ----------
 # Scores as Anserini writes them: rounded, ties lowered step by step, in 32-bit floats.
@@ -448,7 +449,9 @@ def unknown_name(known: Reported) -> str:
 
 
 def publisher_of(model: str) -> Publisher:
-    """Return the publisher of a model's scores, named in brackets after the model, with its documented rules."""
+    """Return the publisher of a model's scores, with its documented rules (none if unknown).
+
+    model: ends in "[publisher]"; a model without brackets is its own publisher."""
     name = model.rpartition("[")[2].removesuffix("]")
     return Publisher(name, **toml_facts("publishers.toml").get(name, {}))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -46,6 +46,7 @@ from weir.files.runs import read_run
 from weir.measures import Measure, parse_measure
 from weir.measures.evaluate import each_file, names_of_runs
 from weir.stats.birco import BircoScore, birco_remarks, birco_scores
+from weir.values import dataclass
 
 # ----------
 # A results folder compared with published scores of the same systems.
@@ -68,9 +69,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean compared with the published score that its system should reproduce: outcome, difference and its
-    cause.
-    """
+    """A mean compared with the published score that its system should reproduce."""
 
     folder: str
     dataset: str
@@ -79,11 +78,10 @@ class PublishedCheck:
     measure: str
     ours: float
     outcome: Outcome
-    """"reproduced": equal to the last compared decimal. "explained": equal by a documented rule of the publisher, named
-    in
+    """"reproduced": equal to the last compared decimal. "explained": equal by the publisher's documented rule in
     `because`. "within ties": equal for another order of ties. "off": none of these; `because` tells of ties cut at k.
-    "not claimed": the system claims none of the published models. "not published": nobody published this measure on the
-    collection. "other data": its documents, queries or judgments differ from the published ones, see `because`.
+    "not claimed": the system claims none of the published models. "not published": nobody published this measure on
+    the collection. "other data": documents, queries or judgments differ from the published ones as `because` says.
     """
     published: PublishedScore | None = None
     difference: float = math.nan
@@ -113,7 +111,7 @@ def reproduce(
     decimals: compare at most so many decimals.
     nearest: add the three nearest published scores of other systems.
     systems, datasets: only these, by default all.
-    published_as: systems and collections by their published names; see `PublishedNames.of`.
+    published_as: OWN=PUBLISHED for systems and collections, such as "mine=minilm-l6 v2".
 
     A result that differs is scored again by the publisher's rules if its collection is on this machine. Raises
     FormatError without a result, UnknownName for an unknown model, system or dataset, BadValue for an ambiguous
@@ -226,14 +224,14 @@ class _Rescored:
     cell: ResultCell
 
     def mean_under(self, scoring: Scoring) -> float | None:
-        """None if the collection is not on this machine."""
+        """Return the mean by these rules; None if the collection is not on this machine."""
         if self._read is None:
             return None
         run, qrels, k = self._read
         return defined_mean(rescored(run, qrels, scoring, k), scoring.measure)
 
     def agrees_within(self, claim: PublishedScore, measure: Measure, decimals: int | None) -> bool:
-        """True if the score lies between the means under the worst and the best order of ties."""
+        """Return True if a published score lies between the means under the worst and best order of ties."""
         ends = [self.mean_under(Scoring(measure, ties)) for ties in ("worst", "best")]
         if None in ends or any(math.isnan(end) for end in ends if end is not None):
             return False
@@ -279,10 +277,10 @@ def birco_of_files(
 def birco_of_cells(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
-    """Return (BIRCO's scores of results, remarks, also on results that are left out as they do not rank whole
-    pools).
+    """Return (BIRCO's scores of results, remarks on judgments and on results that are left out).
 
     collections: where collections are now, as NAME=PATH or PATH.
+    fetch: download missing ones.
 
     Raises BadValue if no result is left, StoreError for changed rankings.
     """

@@ -29,7 +29,7 @@ def reproduction_tables(
     """Return a table of the results that claim published scores, then a table for each, with commands and
     records.
 
-    model, published_as: see `reproduce`.
+    model, published_as: arguments of `reproduce`.
     """
     cells = {str(cell.folder): cell for cell in finished_cells(root)}
     results: dict[tuple[str, str, str], list[PublishedCheck]] = {}

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,7 @@ from weir.stats.score_rows import (
 )
 from weir.systems.expression import parse_system, single_names
 from weir.systems.protocol import DEPTH
+from weir.values import dataclass
 
 # ----------
 # The order in which datasets and systems were requested, in <results>/grid.json, and the judgments that count.
@@ -82,8 +83,7 @@ _SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 @dataclass(frozen=True)
 class GridOrder:
-    """The datasets and systems of a results folder in the order in which they were run, with current judgments
-    and labels."""
+    """The datasets and systems of a results folder in the order in which they were run."""
 
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
@@ -158,7 +158,7 @@ def keep_order(
     """Append datasets and systems to the order file of a results folder, under a lock, and return (order before, order
     after).
 
-    judgments: {split: fingerprint} of judgments that become current, see `split_mark`.
+    judgments: {split: fingerprint} of judgments that become current, by `split_mark`.
     labels: {system: label}. Another system with the same label loses it.
     asked: (dataset:split, system) of each result that is to be made.
     """
@@ -201,18 +201,29 @@ OLD = "manifest.json"
 AGAIN = "written by Weir 0.1, whose records this version does not read; run the same grid into another folder"
 
 
-def rankings_file(folder: Path) -> Path:
+def rankings_file(folder: Path, record: Record | None) -> Path:
     """Return the path of a result's run file, which may be missing; raises FormatError for a pipe or a link out
-    of the folder."""
+    of the folder. Warns (RankingWarning) if its size is not the recorded one."""
     path = run_file(folder)
-    return named_file(folder, path.name, path, "its rankings, in its own folder")
+    named_file(folder, path.name, path, "its rankings, in its own folder")
+    for said in () if record is None else _changed_files(folder, record):
+        warn_of_ranking(said)
+    return path
+
+
+def _changed_files(folder: Path, record: Record) -> Iterator[str]:
+    for name, checksum in record.files.items():
+        with suppress(OSError):
+            if (size := (folder / name).stat().st_size) != checksum.bytes:
+                yield (
+                    f"{folder / name}: changed since it was scored: {size:,} bytes, {checksum.bytes:,} recorded; "
+                    "the same weir run makes it again"
+                )
 
 
 @dataclass(frozen=True, eq=False)
 class ResultCell:
-    """A finished result: means, settings, and records of the rankings and scores of a system on a
-    collection.
-    """
+    """A finished result of a system on a collection."""
 
     folder: Path
     dataset: str
@@ -248,7 +259,7 @@ class ResultCell:
     @property
     def run(self) -> Path:
         """Return the path of the rankings; raises FormatError for a pipe or a link out of the folder."""
-        return rankings_file(self.folder)
+        return rankings_file(self.folder, self.ranked)
 
     @property
     def collection(self) -> str:
@@ -329,7 +340,7 @@ class ResultCell:
 
     @property
     def tied_beyond(self) -> int | None:
-        """Return the number of queries with further documents of rank k's score; None if not recorded."""
+        """Return the number of queries with documents beyond rank k tied with rank k; None if not recorded."""
         seen = self.ranked.facts.get(TIED_BEYOND_K)
         return seen if isinstance(seen, int) and not isinstance(seen, bool) else None
 
@@ -397,7 +408,7 @@ def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
 
 
 def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[ResultCell]:
-    """Return the results of these systems, or all results without any.
+    """Return the results of these systems, all for ().
 
     systems: names, titles, paths of stored rankings, equivalent texts, grids in braces, or unique prefixes.
 
@@ -501,12 +512,12 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
 
 
 def datasets_counted(cells: Iterable[ResultCell]) -> dict[str, str]:
-    """Return {dataset: the first one of the same queries and judgments} (`counted_once`)."""
+    """Return {dataset: the first with the same queries and judgments} (`counted_once`)."""
     return counted_once((cell.dataset, cell.asked) for cell in cells)
 
 
 def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
-    """Return the results with `Row.repeats` for each dataset of the queries and judgments of an earlier one."""
+    """Return the results with the earlier dataset of the same queries and judgments, if any, as `Row.repeats`."""
     cells = list(cells)
     first = datasets_counted(cells)
     before = {name: "" if one == name else one for name, one in first.items()}
@@ -569,7 +580,7 @@ def runs_in(folder: Path) -> list[Path]:
     results left out for a smaller k.
     """
     if (folder / RECORD).exists() or run_file(folder).exists():
-        return [rankings_file(folder)]
+        return [rankings_file(folder, record_of(folder))]
     cells = _cells_of(folder)
     places = list(dict.fromkeys(name for name, _ in dataset_names(cells)))
     if len(places) > 1:
@@ -582,7 +593,7 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = None) -> None:
-    """Raise BadValue if run files are recorded to be of other documents and other queries than each other or
+    """Raise BadValue if run files, by their records, rank other documents for other queries than each other or
     the dataset.
 
     Warns (RankingWarning) if only documents or only queries differ, or if only some files are without
@@ -664,7 +675,7 @@ def finished_and_lacking(
     """Return (finished results, sentences on missing results, unreadable records and unscored rankings).
 
     datasets: mention only missing results and rankings on these, by default all.
-    systems: mention only missing results of these, by default all; see `missing_results`.
+    systems: mention only missing results of these, by default all; names, labels, or beginnings of names.
 
     Raises FormatError without a result.
     """
@@ -690,8 +701,7 @@ def missing_results(root: Path, datasets: Sequence[str] = (), systems: Sequence[
     """Return one sentence that counts and names the results that were requested of runs and are missing; [] if
     none is.
 
-    datasets: only these, by default all.
-    systems: only these, by default all; names, labels, or beginnings of names.
+    datasets, systems: only these, by default all; systems by names, labels, or beginnings of names.
     """
     return _missing(GridOrder.read(root), _by_folder(root)[0], datasets, systems)
 
@@ -937,7 +947,7 @@ class GivenObject:
     made_of: str
     """Its function or class; "" if no record tells."""
     checkpoint: str
-    """Of its model; "" for none."""
+    """Checkpoint of its model; "" for none."""
 
     def __str__(self) -> str:
         of = f" of {self.checkpoint}" * (self.checkpoint not in ("", self.name))
@@ -1007,7 +1017,7 @@ def with_collections(
     collections: each NAME=PATH or PATH.
     fetch: download collections if necessary.
 
-    Results whose collection is not here are left out, unless all are. Raises the errors of `collection_places`.
+    Results whose collection is not here are left out, unless none is here. Raises the errors of `collection_places`.
     """
     if not is_column(by):
         return [(cell, None) for cell in cells], []
@@ -1486,7 +1496,7 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
 def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> list[Note]:
     """Return the notes to print with results' scores, on provenance, rankings and judgments.
 
-    measures: those shown, by default all.
+    measures: shown measures, by default all.
     """
     scored = set(scored_measures(cells))
     shown = scored.intersection(measures) or scored
@@ -1518,16 +1528,7 @@ def changed_rankings(cells: Iterable[ResultCell]) -> list[str]:
 
     Files that are missing are left out; `weir verify` compares checksums.
     """
-    sentences = []
-    for cell in cells:
-        for name, checksum in cell.ranked.files.items():
-            with suppress(OSError):
-                if (size := (cell.folder / name).stat().st_size) != checksum.bytes:
-                    sentences.append(
-                        f"{cell.folder / name}: changed since it was scored: {size:,} bytes, {checksum.bytes:,} "
-                        "recorded; the same weir run makes it again"
-                    )
-    return sentences
+    return [said for cell in cells for said in _changed_files(cell.folder, cell.ranked)]
 
 
 def _tied_cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
@@ -1650,8 +1651,8 @@ def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()
 
 
 def answered_texts(cell: ResultCell) -> tuple[object, object]:
-    """Return the recorded (fingerprint of documents, fingerprint of queries) of a result; None for one that is
-    not recorded."""
+    """Return the recorded (fingerprint of documents, fingerprint of queries) of a result, each None if not
+    recorded."""
     return cell.ranked.declared.get("corpus"), cell.ranked.declared.get("queries")
 
 
@@ -1666,7 +1667,7 @@ class Provenance:
     dataset: str
     system: str
     stages: tuple[Mapping[str, Any], ...]
-    """With "folder" relative to the collection's."""
+    """The records in order, each with "folder" relative to the collection's."""
 
 
 def provenance_of(cell: ResultCell) -> Provenance:

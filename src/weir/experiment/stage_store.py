@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -58,6 +58,7 @@ from weir.systems.protocol import (
 )
 from weir.systems.restricted import restricted_search
 from weir.systems.warm import kernels_of, prepare
+from weir.values import dataclass
 
 # ----------
 # What a stage records besides rankings: warnings, times of single queries, losses, costs.
@@ -180,7 +181,10 @@ OPENED_INDEXES, HELD_RUNS = 3, 4
 
 
 class StageSharing(Protocol):
-    """A store of stages that machines share; methods raise StoreError if unreachable."""
+    """A store of stages that machines share; methods raise StoreError if unreachable.
+
+    root: local folder that holds the stage's folder.
+    """
 
     def try_out(self) -> None:
         """Write, read and remove an object, to test access."""
@@ -189,13 +193,13 @@ class StageSharing(Protocol):
         """Download a stage and return True; return False if it is missing or, with a note, damaged."""
 
     def has(self, stage: Stage, root: Path) -> bool:
-        """Return True if the shared store has the stage, locally below `root`; raises StoreError if unreachable."""
+        """Return True if the shared store has the stage."""
 
     def publish(self, stage: Stage, root: Path, watch: Watch) -> None:
         """Upload a complete stage, its record last, unless the store has it."""
 
     def tell(self, stage: Stage, root: Path) -> None:
-        """Upload a stage's record alone, from its local folder below `root`; its files stay here."""
+        """Upload a stage's record alone; its files stay here."""
 
     def withdraw(self, stage: Stage, root: Path) -> None:
         """Remove the records of a damaged stage."""
@@ -211,7 +215,7 @@ STAGE_STORES = Registry[Callable[[str, Path], StageSharing]]("stage store", grou
 @dataclass(frozen=True, eq=False)
 class StageCache:
     """A cache of a collection's stages (indexes, rankings, scores), each read from disk or computed once; the
-    last are in memory.
+    last used stay in memory.
     """
 
     root: Path

@@ -13,7 +13,7 @@ import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from importlib.metadata import packages_distributions, requires
@@ -33,6 +33,7 @@ from weir.measures import Measure
 from weir.models.hardware import package_version
 from weir.registry import checkpoint_of
 from weir.settings import settings
+from weir.values import dataclass
 
 # ----------
 # The cost of a stage while it is made: seconds, peak memory, requests to services, the stages it used.
@@ -43,9 +44,7 @@ COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_
 
 @dataclass
 class Making:
-    """A stage (index, rankings or scores) being computed: its seconds, memory and requests, and the stages
-    and objects it used.
-    """
+    """A stage (index, rankings or scores) being computed, with its costs and inputs."""
 
     own: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))
     """Counts of its own work, without the stages made within it."""
@@ -344,7 +343,7 @@ class Stage:
     def found(self, root: Path) -> tuple[Path, Record] | None:
         """Return (folder, record) of the stage below `root`, by key; None without an intact record.
 
-        Of an engine that is not installed, results of any engine are found.
+        If its engine is not installed, results of any engine are found.
         """
         exact = root / self.folder_name
         engines_known = None not in self.engines
@@ -356,16 +355,14 @@ class Stage:
         return None
 
     def is_of(self, record: Record) -> bool:
-        """Return True if a record is of this stage; the record of any engine if the stage's is not installed."""
+        """Return True if a record is of this stage, computed by any engine if the stage's is not installed."""
         same = record.kind == self.kind and record.stage.decisive == self.decisive
         return same and (None in self.engines or record.engines == self.engines)
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The record of a stage (index, rankings or scores), written after all its files: settings, checksums,
-    inputs, environment, cost and outcomes.
-    """
+    """The record of a stage (index, rankings or scores), written after all its files."""
 
     kind: str
     name: str

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
@@ -55,6 +55,7 @@ from weir.stats.score_rows import result_rows, uncalibrated
 from weir.systems.expression import expression_tree, parse_system
 from weir.systems.fusion.methods import METHODS
 from weir.systems.protocol import RERANKERS, SYSTEMS
+from weir.values import dataclass
 
 RUN_FILES = ("run.trec", "run.json")
 OBJECT = "object"
@@ -126,8 +127,8 @@ def verified(
     fetch: bool = False,
     places: Mapping[str, str | Path] | None = None,
 ) -> list[Verdict]:
-    """Return a verdict for each stage of a results folder, True if checksums, means, scores, names and data
-    agree with its record.
+    """Return a verdict for each stage of a results folder, which compares checksums, means, scores, names and
+    data with its record.
 
     fetch: allow downloads; otherwise nothing is written.
     places: {dataset: path}, by default the recorded place, else the catalogue.

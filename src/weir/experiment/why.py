@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -58,6 +58,7 @@ from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 from weir.stats.score_rows import noted, reaches, system_notes
 from weir.systems.expression import parse_system
 from weir.systems.protocol import MAX_DEPTH
+from weir.values import dataclass
 
 # ----------
 # Settings of two results that differ, the likeliest cause first.
@@ -155,9 +156,9 @@ class Scoring:
 
     measure: Measure
     ties: TieRule = "trec"
-    """"trec", "trec9": see core/order.py. "ascending": smaller identifier first, as Lucene. "anserini": as trec_eval 9
-    reads
-    Anserini's files, see `lowered`. "expected", "best", "worst": exact mean or extreme over all orders of equal scores.
+    """"trec", "trec9": larger identifier first, by full or float32 scores. "ascending": smaller identifier first, as
+    Lucene. "anserini": as trec_eval 9 reads Anserini's files (`lowered`). "expected", "best", "worst": exact mean or
+    extreme over all orders of equal scores.
     """
     self_match: Literal["keep", "drop"] = "keep"
     """"drop" removes a document with the query's own identifier."""
@@ -347,7 +348,7 @@ class ComparedResult:
     """The publisher of `score`."""
     origin: Origin = field(default_factory=Origin)
     k: int | None = None
-    """As in `rescored`."""
+    """Depth of the rankings if `run` also has ties beyond, else None."""
 
 
 @dataclass(frozen=True)
@@ -382,9 +383,7 @@ class Effect:
 
 @dataclass(frozen=True, repr=False)
 class Why:
-    """Why two means differ: settings that differ, effects of scoring rules, and agreement of the first ten
-    documents.
-    """
+    """The reasons why two means differ."""
 
     measure: str
     first: str

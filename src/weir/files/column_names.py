@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -21,6 +20,7 @@ from weir.errors import (
     warn_of_ranking,
 )
 from weir.files.text_files import read_toml
+from weir.values import dataclass
 
 Kind: TypeAlias = Literal["run", "qrels"]
 Part: TypeAlias = Literal["system", "collection"]
@@ -242,7 +242,7 @@ def is_label(column: str) -> bool | None:
 
 
 def is_header(cells: Sequence[str], kind: Kind) -> bool:
-    """Return True if a table's first line is a header: no cell is a number, and one is a known column name."""
+    """Return True if a table's first line is a header: no cell is a number, and a cell is a known column name."""
     for cell in cells:
         with suppress(ValueError):
             float(cell)

@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
@@ -47,6 +47,7 @@ from weir.files.layouts import CollectionPart
 from weir.files.leases import locked
 from weir.files.records import duplicate, read_documents
 from weir.settings import settings
+from weir.values import dataclass
 
 # Text columns in files: written as they grow, memory-mapped, verified by checksum before first use.
 #
@@ -261,7 +262,7 @@ class _MetadataColumn:
 
     @property
     def identity(self) -> str:
-        """ "" for metadata that are in no store."""
+        """Return a hash of the stored metadata; "" if they are in no store."""
         if not isinstance(self.column, _StoredStrings):
             return ""
         files = (self.column.data.checksum, self.column.offsets.checksum)

@@ -7,14 +7,14 @@ import unicodedata
 from array import array
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import accumulate, chain, groupby, pairwise, repeat
+from itertools import accumulate, chain, groupby, islice, pairwise, repeat
 from operator import contains
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.dangling import NUMBERED, TOP, spelled_otherwise
 from weir.core.judged import Groups, Judged, descending_grades
 from weir.core.order import tie_groups, tied, tied_at_end
 from weir.core.qrels import grade_column
@@ -23,6 +23,7 @@ from weir.core.strings import Float64, Ids, Int64, Strings
 from weir.errors import BadValue
 from weir.files.frames import is_columns, small_frame
 from weir.settings import IDENTIFIER_BYTES
+from weir.values import dataclass
 
 Row: TypeAlias = dict[Any, Any]
 Rows: TypeAlias = dict[Any, Row]
@@ -86,6 +87,7 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     rows, rankings = _rows(qrels, ranked=False), _rows(run, ranked=True)
     _refuse_odd_identifiers(rows, rankings)
     judgments = rows if all(rows.values()) else {name: row for name, row in rows.items() if row}
+    _refuse_other_spellings(judgments, rankings)
     grade_types = set(map(type, _values(judgments)))
     if not grade_types or not grade_types <= {int, float}:
         raise _Unusual
@@ -234,6 +236,26 @@ def _refuse_odd_identifiers(*tables: Rows) -> None:
                 if long or "" in names:
                     raise _Unusual
         elif types and types != {int}:
+            raise _Unusual
+
+
+def _refuse_other_spellings(judgments: Rows, rankings: Rows) -> None:
+    none: Row = {}
+    unjudged = [
+        name
+        for query, row in rankings.items()
+        for name in islice(row, TOP)
+        if name not in judgments.get(query, none)
+    ]
+    queries = [name for name in rankings if name not in judgments]
+    some = [name for row in judgments.values() for name in islice(row, TOP)]
+    try:
+        text = "\n".join(["", *unjudged, *queries, *some, *judgments, ""])
+    except TypeError:  # numbers
+        return
+    if NUMBERED.search(text) or (text.lower() != text and text.upper() != text):
+        docs = Ids.of(dict.fromkeys(chain.from_iterable(judgments.values())))
+        if spelled_otherwise(unjudged, docs) or spelled_otherwise(queries, Ids.of(judgments)):
             raise _Unusual
 
 

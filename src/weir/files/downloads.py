@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from http.client import HTTPException, IncompleteRead
 from pathlib import Path, PurePosixPath
@@ -53,6 +53,7 @@ from weir.settings import (
     hub_offline,
     secret,
 )
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse
@@ -66,8 +67,8 @@ _LEVELS = 32  # folders that a member may lie in, one in another
 def extract(archive: Path, to: Path) -> None:
     """Unpack a zip atomically into the folder `to`; a single top folder of the zip is left out of paths.
 
-    Raises FormatError for a damaged zip, unsafe or repeated members, over 10,000 members or 200 times its size;
-    StoreError for a full disk.
+    Raises FormatError for a damaged zip, unsafe or repeated members, over 10,000 members or 200 times its packed
+    size; StoreError for a full disk.
     """
     try:
         with zipfile.ZipFile(archive) as source:

@@ -34,8 +34,8 @@ from weir.files.runs import (
     read_qrels,
     read_run,
     run_of,
-    say_composed_otherwise,
     say_order,
+    say_spelled_otherwise,
 )
 from weir.files.tables import frame_source
 
@@ -163,7 +163,7 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
         if quickly is not None:
             return quickly
     run = run_from(value, ties=ties)
-    say_composed_otherwise("the run", run, qrels)
+    say_spelled_otherwise("the run", run, qrels)
     return Judged.of(run, qrels)
 
 

@@ -7,7 +7,6 @@ import json
 import stat
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from weir.errors import FormatError, StoreError, is_shortage
 from weir.files.atomic import write_json
 from weir.files.json_record import read_json
+from weir.values import dataclass
 
 # Arrays in .npy files; any content yields an array or a StoreError.
 

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from weir.files.parsers import parse_slowly
 from weir.files.paths import path_of
 from weir.files.runs import read_qrels, run_name
 from weir.files.text_files import is_stream, read_bytes
+from weir.values import dataclass
 
 # Tables of labels as other judges write them: columns of many names, several raters side by side, labels as words.
 
@@ -66,10 +67,10 @@ class _LabelTable:
     """Grades of labels that are no numbers."""
 
     def raters(self, least: int = 1) -> tuple[list[str], list[str]]:
-        """Return (columns of labels, columns left out as they are mostly unreadable as labels).
+        """Return (columns of labels, columns left out as few of their values are readable as labels).
 
-        Columns are labels by usual names; if these are fewer than `least`, also by values, if most are
-        readable.
+        Columns with usual names of labels count; if fewer than `least` have them, also columns of few values,
+        most of them readable.
         """
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]

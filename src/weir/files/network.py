@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from ipaddress import IPv4Address, ip_address
@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from weir.errors import ServiceError, require
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager
@@ -103,7 +104,7 @@ class KeptConnection:
         """Send a request; yield the response after its headers, not decompressed.
 
         silence: longest time without a byte, in seconds.
-        whole: longest time until the end of the block, in seconds; see `extend`.
+        whole: longest time until the end of the block, in seconds; `extend` changes it.
 
         Raises NotSentError if nothing was sent, TimeoutError, OSError or HTTPException for a broken exchange,
         ValueError for an invalid URL.

@@ -6,7 +6,7 @@ import re
 import struct
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from weir.core.strings import first_repeated
 from weir.errors import FormatError
 from weir.files.text_files import first_bytes, is_pipe, unpacked_name
 from weir.settings import PICKLE_BYTES
+from weir.values import dataclass
 
 # NumPy's numbers and texts in a pickle, decoded from their bytes; NumPy's own constructors are never called.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ import numpy as np
 from weir.core.run import Run
 from weir.core.strings import Ids, Int64, Strings
 from weir.errors import FormatError
+from weir.values import dataclass
 
 EXPECTED = "a run file as weir run writes it"
 MAPPED_BYTES = 1 << 24
@@ -31,7 +32,7 @@ class RankingFile:
 
     path: Path
     expected: Mapping[str, int] = field(default_factory=dict)
-    """Queries in the order that the file probably has: one ranking is then found without looking for the others."""
+    """Queries in the order that the file probably has: a single ranking is then found faster."""
     size: int | None = None
     """Bytes of the unchanged file; None if not known."""
 

@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,6 +34,7 @@ from weir.files.text_files import check_regular, check_unpacked, damaged, decode
 from weir.files.write import write_qrels
 from weir.kernels.jit import available, is_compiled
 from weir.settings import IDENTIFIER_BYTES
+from weir.values import dataclass
 
 # Documents and queries in BEIR's layout (`_id`, `title`, `text`, `metadata`), and as TSV.
 #
@@ -60,7 +61,7 @@ class Batch:
     null_texts: int = 0
     """Number of documents whose text was null, NaN or missing, read as empty."""
     elsewhere: Mapping[str, int] = field(default_factory=dict)
-    """{field: records without a text in which it holds one}."""
+    """{field: number of records that lack a text but hold one there}."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -100,7 +101,7 @@ def text_elsewhere(rows: int, empty: int, fields: Mapping[str, int]) -> str:
     """Return the field that holds the texts of a collection whose own texts are nearly all empty; "" otherwise.
 
     rows, empty: numbers of records, and of records without a text.
-    fields: {field: records without a text in which `holds_text` is true of it}.
+    fields: {field: number of records that lack a text but, by `holds_text`, hold one there}.
     """
     name = max(fields, key=lambda name: fields[name], default="")
     return name if empty >= _NEARLY_ALL * rows and fields.get(name, 0) >= _NEARLY_ALL * empty else ""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from weir.core.dangling import composed_otherwise
+from weir.core.dangling import COMPOSITION, SAMPLE, TOP, composed_otherwise, spelled_otherwise
 from weir.core.judged import Judged, own_documents
 from weir.core.order import Ties, close_as_floats, compared, float_ranks, ranks
 from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_number
@@ -51,6 +51,7 @@ from weir.files.parsers import (
     ranks_in,
 )
 from weir.files.paths import path_of
+from weir.values import dataclass
 
 # Rankings are read in blocks of whole queries, from any format. A block is parsed, its rankings are sorted and its
 # documents looked up while their identifiers are still in the buffer; only codes and scores are kept. Only a file
@@ -98,6 +99,8 @@ class _IdentifierNumbers:
     """As in `Judged`."""
     alike: set[str] = field(default_factory=set)
     """Documents and queries that equal judged ones except for Unicode composition."""
+    unjudged: set[str] = field(default_factory=set)
+    """Some of the documents that are not judged."""
 
     def query_codes(self, segments: Strings) -> Int64:
         """Return the number of each segment's query, int64: its position in `queries`, a larger number if it is
@@ -117,8 +120,12 @@ class _IdentifierNumbers:
             strings.ptr.tolist(),
         )  # bytes: identifiers need not be valid UTF-8
         unknown = np.flatnonzero(codes < 0)
-        names = (data[cuts[at] : cuts[at + 1]] for at in unknown.tolist())
-        codes[unknown] = [size + self.others.setdefault(name, len(self.others)) for name in names]
+        names = [data[cuts[at] : cuts[at + 1]] for at in unknown.tolist()]
+        if self.others:
+            codes[unknown] = [size + self.others.setdefault(name, len(self.others)) for name in names]
+        else:  # each is new
+            codes[unknown] = np.arange(size, size + len(names))
+            self.others.update(zip(names, range(len(names)), strict=True))
         return codes[which]
 
     def query(self, code: int) -> str:
@@ -127,7 +134,7 @@ class _IdentifierNumbers:
         return list(self.others)[code - len(self.queries or ())].decode("utf-8", "replace")
 
     def doc_codes(self, buf: Bytes, rows: ParsedRows) -> Int32:
-        """A document in two blocks gets two numbers."""
+        """Return the number of each row's document, int32[rows]; a document in two blocks gets two numbers."""
         codes, first = distinct(buf, rows.start, rows.length, rows.hashes)
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
@@ -240,6 +247,9 @@ def _read_parts(
                     at = ranking[doc < 0]
                     found = forms.codes(take_strings(block.buf, rows.start[at], rows.length[at]))
                     numbers.alike.update(forms.take(np.unique(found[found >= 0])).tolist())
+                if docs is not None:
+                    at = ranking[_top_unjudged(doc, cuts)]
+                    numbers.unjudged.update(take_strings(block.buf, rows.start[at], rows.length[at]).tolist())
                 texts = (block.buf, rows.start, rows.length)
                 own_first, own_near = own_documents(*texts, ranking, cuts, segments)
                 numbers.own_first += own_first
@@ -255,7 +265,8 @@ def _read_parts(
                     results.append(step(part))
             say_order(source.name, numbers.order or OrderCounts())
             numbers.alike.update(name for name in others.tolist() if name.encode() in numbers.others)
-            _say_alike(source.name, numbers.alike)
+            strangers = [name.decode("utf-8", "replace") for name in numbers.others]
+            _say_alike(source.name, numbers.alike, ((numbers.unjudged, docs), (strangers, queries)))
             return results, numbers
         except _InterleavedError:
             how = replace(how, whole=True)
@@ -263,15 +274,35 @@ def _read_parts(
             how = replace(how, quoted=True)
 
 
-def _say_alike(name: object, alike: set[str]) -> None:
-    if alike:
-        are = counted(
-            len(alike),
-            "identifier that counts as unjudged is a judged one",
-            "identifiers that count as unjudged are judged ones",
-        )
-        said = f"{name}: {are} but for the composition of letters (Unicode NFC and NFD), such as {min(alike)!a}; "
-        warn_of_ranking(f"{said}write both in one form")
+def _top_unjudged(doc: Int32, cuts: Int64) -> Int64:
+    """Return up to SAMPLE positions of unjudged documents among the first TOP of each ranking."""
+    rank = np.minimum(np.diff(cuts), TOP)
+    top = np.repeat(cuts[:-1] - (np.cumsum(rank) - rank), rank) + np.arange(rank.sum())
+    unjudged: Int64 = top[doc[top] < 0]
+    return unjudged[:: len(unjudged) // SAMPLE + 1]
+
+
+def _say_alike(
+    name: object, composed: set[str], unjudged: Iterable[tuple[Collection[str], Ids | None]]
+) -> None:
+    """Warn (RankingWarning) of identifiers that equal judged ones except for their spelling.
+
+    composed: identifiers of another Unicode composition.
+    unjudged: (some unjudged names, judged names) of documents and of queries.
+    """
+    kinds = {COMPOSITION: composed}
+    for names, judged in unjudged:
+        for words, found in ({} if judged is None else spelled_otherwise(names, judged)).items():
+            kinds.setdefault(words, set()).update(found)
+    for words, alike in kinds.items():
+        if alike:
+            are = counted(
+                len(alike),
+                "identifier that counts as unjudged is a judged one",
+                "identifiers that count as unjudged are judged ones",
+            )
+            said = f"{name}: {are} but for {words}, such as {min(alike)!a}"
+            warn_of_ranking(f"{said}; write both in one form")
 
 
 def refuse_swapped(name: object, order: OrderCounts) -> None:
@@ -454,14 +485,18 @@ def join_run_file(
         with suppress(OddJsonError, BadRanking):
             return join_source(source, qrels, ties, engine)
     run = _nested_run(path, ties)
-    say_composed_otherwise(path, run, qrels)
+    say_spelled_otherwise(path, run, qrels)
     return Judged.of(run, qrels)
 
 
-def say_composed_otherwise(name: object, run: Run, qrels: Qrels) -> None:
-    """Warn (RankingWarning) of a run's identifiers that differ from judged ones only in Unicode composition."""
+def say_spelled_otherwise(name: object, run: Run, qrels: Qrels) -> None:
+    """Warn (RankingWarning) of a run's identifiers that equal judged ones except for their spelling."""
     found = ((composed_otherwise(qrels.docs), run.docs), (composed_otherwise(qrels.queries), run.queries))
-    _say_alike(name, {one for forms, own in found for one in forms.tolist() if own.codes([one])[0] >= 0})
+    composed = {one for forms, own in found for one in forms.tolist() if own.codes([one])[0] >= 0}
+    codes = qrels.docs.codes(run.docs.strings)[run.doc]
+    docs = run.docs.take(np.unique(run.doc[_top_unjudged(codes, run.ptr)])).tolist()
+    queries = run.queries.take(np.flatnonzero(qrels.queries.codes(run.queries.strings) < 0)).tolist()
+    _say_alike(name, composed, ((docs, qrels.docs), (queries, qrels.queries)))
 
 
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:

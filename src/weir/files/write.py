@@ -8,7 +8,6 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -42,6 +41,7 @@ from weir.files.pickles import pickled_rows
 from weir.files.runs import read_qrels_counted, read_run
 from weir.files.tables import as_arrow
 from weir.files.text_files import PACKED, is_pipe, packing, unpacked_name
+from weir.values import dataclass
 
 Progress = Callable[[int, int], None]  # rows written, rows in all
 _BREAKS = b" \t\n\r\v\f"
@@ -91,7 +91,7 @@ WRITE_QRELS.register(write_qrels)
 
 @dataclass(frozen=True, repr=False)
 class Conversion:
-    """The result of `weir data convert`: the written file, counts, and data that its format cannot hold."""
+    """The result of `weir data convert`."""
 
     target: Path
     kind: str
@@ -141,15 +141,16 @@ def convert(
     progress: Callable[[str, int, int], None] = lambda *_: None,
     collapse: str | None = None,
 ) -> Conversion:
-    """Write rankings or judgments atomically in the format that the name of `target` implies, and return
-    counts.
+    """Write rankings or judgments to `target`, in the format that its name implies; return counts of rows.
+
+    The file appears whole or not at all.
 
     target: `-`, a pipe or a device without a known ending gets TREC lines.
     kind: "run" or "qrels", by default as the columns say.
     lists: write a run as lists of documents in rank order without scores, as BIRCO reads them (.json or
         .pickle).
-    collapse: rank documents instead of their passages, given the separator in d1#3, or a file of passages and
-        documents.
+    collapse: rank documents instead of their passages. It is the separator in identifiers such as d1#3, or a
+        file that maps passages to documents.
 
     Raises UnknownName for a name without a format, BadValue for identical files and for judgments as lists,
     and the errors of reading and writing.

@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -28,6 +27,7 @@ import numpy as np
 
 from weir.errors import BadValue, MissingExtra, require
 from weir.settings import settings
+from weir.values import dataclass
 
 # Kernels: functions of arrays that are compiled for the types of their arguments.
 

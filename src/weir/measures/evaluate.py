@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -35,6 +35,7 @@ from weir.files.intents import intents_from, read_intents
 from weir.files.runs import join_run_file, read_qrels_counted, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
 from weir.registry import changed_settings
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.corpus import Queries
@@ -72,9 +73,9 @@ class Conventions:
     """
 
     ties: Literal["trec", "trec9", "expected", "bounds"] = "trec"
-    """Documents of equal score are ordered by identifier, scores compared as doubles or (trec9) as floats; or
-    values are means over all orders (expected); or as trec, with values of the worst and the best order
-    (bounds)."""
+    """"trec" orders documents of equal score by descending identifier; "trec9" does so too, with scores
+    compared as 32-bit floats. "expected" takes the mean over all orders; "bounds" is "trec" with the values
+    of the worst and best order."""
     missing: Literal["zero", "answered-only"] = "zero"
     """Judged queries that a run does not answer score 0, or leave the mean."""
     empty: Literal["zero", "left-out"] = "zero"
@@ -355,8 +356,8 @@ def join_run(
 ) -> Judged:
     """Return a run file joined with judgments.
 
-    queries: the collection's queries, which may restrict the documents to rank, and by whose texts a run may
-        name them.
+    queries: the collection's queries. They may restrict the documents to rank, and a run may name them by
+        their texts.
 
     Raises FormatError for a missing file, an invalid line or no ranking, BadRanking for a repeated document, BadValue
     if no judged query is answered.

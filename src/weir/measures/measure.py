@@ -8,7 +8,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
@@ -23,6 +23,7 @@ from weir.core.strings import Float64, Grades
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.aliases import canonical, suggestion, translated, with_setting
 from weir.registry import Registry
+from weir.values import dataclass
 
 
 def without_unjudged(j: Judged, grade: Grades | None = None) -> Judged:
@@ -78,8 +79,8 @@ class Definition:
     forms: tuple[tuple[str, Form], ...] = ()
     """For a text setting with more than its choices: a function that checks and normalises it."""
     of: Judgments = "documents"
-    """Judgments that it needs: of documents, with any grades, whole grades only or presence only; of intents;
-    or rules of documents."""
+    """Judgments that it needs: "documents" with any grades or with "whole grades", their "presence" alone,
+    "intents", or "rules" of documents."""
     better: Better = "more"
     never: bool = False
     """True if a value above 0 of any query is a failure that no mean makes up for."""

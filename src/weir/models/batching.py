@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -21,6 +20,7 @@ from weir.core.strings import Int64, offsets
 from weir.errors import BadValue
 from weir.models.tokens import Text, Tokens
 from weir.settings import NO_MEMORY
+from weir.values import dataclass
 
 R = TypeVar("R")
 T = TypeVar("T")

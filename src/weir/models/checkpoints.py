@@ -10,7 +10,7 @@ import time
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -32,6 +32,7 @@ from weir.files.integrity import read_sealed
 from weir.files.json_record import read_json
 from weir.registry import changed_settings, check_whole
 from weir.settings import hub_cache, hub_offline, settings
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -59,7 +60,7 @@ class ModelCard:
     query: str = ""
     """"tokens" or "idf" for a sparse encoder that weights queries without a model."""
     pooling: str | None = None
-    """As its makers declare, like similarity and prompts; None leaves it to the checkpoint's files."""
+    """Declared by its makers, as are similarity and prompts; None leaves it to the checkpoint's files."""
     similarity: str | None = None
     query_prompt: str | None = None
     document_prompt: str | None = None
@@ -138,8 +139,8 @@ def find_card(name: str) -> ModelCard | None:
 
 
 def of_family(name: str) -> ModelCard | None:
-    """Return the card of the model family to which a model name or path belongs, of several the one with most
-    words; None if none fits."""
+    """Return the card of the model family to which a model name or path belongs, with most words if several
+    fit; None if none does."""
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from weir.algorithms import algorithm
 from weir.core.strings import Float32
@@ -27,6 +26,7 @@ from weir.models.hardware import ComputePlace
 from weir.models.heads import ClassHead, Layer, OwnHead
 from weir.models.tokens import ModelTokenizer, Text, load_tokenizer
 from weir.models.weights import read_state, supported
+from weir.values import dataclass
 
 HEADS = {
     "bert": ("bert.pooler.dense", "Tanh", "classifier"),
@@ -54,7 +54,7 @@ class CrossEncoder:
     dtype: str = "fp32"
     """Least precision to compute in: fp32, bf16, fp16 or int8."""
     engine: str = "auto"
-    """openvino, torch or transformers; auto follows a fixed rule, see weir.models.engine."""
+    """openvino, torch or transformers; auto follows the fixed rule of weir.models.engine."""
     batch_tokens: int = 0
     """Tokens of a batch; 0 suits the device."""
 

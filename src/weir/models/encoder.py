@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Literal, TypeAlias, TypeVar
 
@@ -48,6 +48,7 @@ from weir.models.protocols import (
 )
 from weir.models.tokens import ModelTokenizer, Text, load_tokenizer
 from weir.registry import Identity
+from weir.values import dataclass
 
 Kind: TypeAlias = Literal["query", "document"]
 Progress: TypeAlias = Callable[[int, int], None]
@@ -245,7 +246,7 @@ class Encoder:
         """Return the encoder loaded on a device (auto, cpu, cuda or cuda:1), after a download if needed.
 
         Warns if the checkpoint declares prompts and none is used. Raises BadValue for an unsupported
-        checkpoint.
+        checkpoint, DownloadError if the download fails, StoreError for damaged files.
         """
         self.fetch()
         recipe = resolve(self)
@@ -531,8 +532,9 @@ class Stability:
 
 
 def stability(loaded: Loaded, texts: Sequence[str]) -> Stability:
-    """Return how much the vectors of texts, at least one, differ between encoding alone and together, scaled to
-    length 1.
+    """Return how much vectors, scaled to length 1, differ between texts encoded alone and together.
+
+    texts: at least one.
 
     Raises the errors of `Loaded.encode`.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from weir.core.strings import Float32, Int64
@@ -15,6 +14,7 @@ from weir.models.tokens import Tokens
 from weir.models.weights import supported
 from weir.registry import Registry
 from weir.settings import settings
+from weir.values import dataclass
 
 # ----------
 # Engines, which turn a batch of tokens into what a head makes of it, and the rule that chooses one.
@@ -188,7 +188,7 @@ def build(checkpoint: Checkpoint, declared: Declared, head: AnyHead, segments: b
 
     segments: batches distinguish the two texts of a pair.
 
-    Raises BadValue for an unsupported checkpoint or device.
+    Raises BadValue for an unsupported checkpoint or device, StoreError for damaged files.
     """
     place, engine = declared.place, declared.engine
     if engine == "static":

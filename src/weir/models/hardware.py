@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import re
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from weir.errors import BadValue
 from weir.settings import gpus_hidden
+from weir.values import dataclass
 
 DRIVERS = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidia0"))
 BF16 = {"avx512_bf16", "amx_bf16", "bf16"}

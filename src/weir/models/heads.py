@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from weir.errors import BadValue
 from weir.models.checkpoints import Head
 from weir.models.weights import Array, read_state
+from weir.values import dataclass
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class TermHead:
     pooling: str
     """max or sum over tokens."""
     activation: str
-    """relu is log(1 + relu(x)); log1p_relu is the logarithm of 1 plus this."""
+    """relu: log(1 + relu(x)); log1p_relu: log(1 + log(1 + relu(x)))."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,8 @@ AnyHead: TypeAlias = VectorHead | TokenHead | ClassHead | TermHead | OwnHead
 
 
 def read_layer(head: Head) -> Layer:
-    """Return a layer after pooling, read from a checkpoint's files; raises BadValue if it has no weight."""
+    """Return a layer after pooling, read from a checkpoint's files; raises BadValue if it has no weight,
+    StoreError for missing or unreadable files."""
     tensors = {name.rpartition(".")[2]: array for name, array in read_state(head.folder).items()}
     if "weight" not in tensors:
         raise BadValue(f"{head.folder}: the layer after pooling has no weight")

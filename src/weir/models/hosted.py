@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -55,6 +55,7 @@ from weir.services.requests import (
     shortened,
 )
 from weir.settings import settings
+from weir.values import dataclass
 
 # ----------
 # Embedding APIs: address, limits, format of requests and answers.
@@ -267,8 +268,8 @@ class EmbeddingClient:
 
         dimensions: None accepts any size.
 
-        Raises ServiceError if no vectors come back, _TooMuchError for texts refused, or several that take too
-        long.
+        Raises _TooMuchError if fewer texts may succeed: they are refused as too much, or several time out.
+        Raises ServiceError for other failures.
         """
 
         def too_much(error: AttemptError) -> None:
@@ -480,7 +481,7 @@ class Hosted:
 
         limits: None for the environment's, shared by all encoders of the process.
 
-        Raises ServiceError for a missing key or a bad response.
+        Raises ServiceError for a missing key or a bad response, StoreError for a damaged stored response.
         """
         budget = shared_budget() if limits is None else SharedBudget()
         key = Key.of(self.key or (self.provider.variable if self.base is None else None))

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import IO, cast
 
 import numpy as np
@@ -20,6 +20,7 @@ from weir.core.strings import Float32
 from weir.errors import BadValue
 from weir.models.encoder import Encoder, Loaded
 from weir.settings import settings
+from weir.values import dataclass
 
 PIECES_PER_DEVICE = 4
 """Parts of the texts per device, so that no device waits long for the slowest."""
@@ -37,8 +38,8 @@ def devices(setting: str) -> list[str]:
 
 @contextmanager
 def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Callable[[list[str]], Float32]]:
-    """Yield a function from documents to vectors, float32[texts, d], that shares them among a process for each
-    device.
+    """Yield a function that encodes documents, float32[texts, d], in a process for each device; the processes
+    end after the block.
 
     names: devices, such as "cuda:0".
     size: texts sent at once.

@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
-from dataclasses import dataclass
 from importlib.resources import files
 from io import StringIO
 from typing import Any
@@ -26,6 +25,7 @@ from weir.models.term_maxima import TermMaxima
 from weir.models.tokens import Text, Tokens, load_tokenizer
 from weir.models.weights import Array, Weights, distance_bias, read_weights, supported
 from weir.settings import require_addresses, settings
+from weir.values import dataclass
 
 HINTS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "f32"}
 UNSEEN = 1e9
@@ -320,7 +320,7 @@ class _Operators:
         return self.op.constant(np.float32(value))
 
     def linear(self, x: Any, matrix: Array, bias: Array | None = None) -> Any:  # noqa: ANN401 - nodes of the graph
-        """x times a matrix [m, d], plus a bias [m]."""
+        """Return x times a matrix [m, d], plus a bias [m]."""
         product = self.op.matmul(x, self.constant(matrix), False, True)
         return product if bias is None else self.op.add(product, self.constant(bias))
 

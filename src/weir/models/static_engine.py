@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from weir.core.strings import Float32
@@ -13,6 +11,7 @@ from weir.models.heads import AnyHead, VectorHead
 from weir.models.openvino_engine import NORM_FLOOR, joined_rows, layered, values_above
 from weir.models.tokens import Tokens
 from weir.models.weights import read_state
+from weir.values import dataclass
 
 TABLES = ("embedding.weight", "embeddings")
 """Names of the table in sentence-transformers and model2vec."""

@@ -6,7 +6,6 @@ Byte products with bounded errors rule out almost all logits; the rest are compu
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from weir.core.strings import Float32, Int64, offsets
 from weir.kernels.jit import available
 from weir.models.weights import Array
 from weir.settings import settings
+from weir.values import dataclass
 
 LARGEST_NORM = 1e15
 """States with a larger norm are not compared by bytes, since squares and sums of floats could overflow."""
@@ -29,7 +29,8 @@ MOST_DIMENSIONS = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class TermMaxima:
-    """The weights of a vocabulary's terms, also as bytes in panels of the processor's width."""
+    """A model's output layer, packed to find each term's largest logit in a text: a row of weights for each term of
+    the vocabulary, also as bytes in panels of the processor's width."""
 
     weight: Float32
     """float32[terms, d]."""

@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from weir.core.strings import Int32, Int64, offsets
 from weir.errors import BadValue, StoreError, require
 from weir.models.checkpoints import read_object
+from weir.values import dataclass
 
 # ----------
 # transformers without its messages, bars and warnings.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from weir.errors import MissingExtra, StoreError, require
 from weir.models.checkpoints import ROBERTA, Checkpoint
+from weir.values import dataclass
 
 Array: TypeAlias = NDArray[Any]
 

@@ -13,7 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
@@ -29,6 +29,7 @@ from weir.files.network import KeptConnection
 from weir.registry import session_only
 from weir.services.requests import AttemptError, FailureKind
 from weir.settings import settings
+from weir.values import dataclass
 
 SCORED_KINDS = ("ok", "repaired", "unsigned")
 """Kinds of language models' answers that contain a verdict."""
@@ -232,7 +233,10 @@ class AnswerStore:
         self._synced = time.monotonic()
 
     def _read_places(self, mend: bool = True) -> None:
-        """mend: cut off an incomplete last line, and warn (StoreWarning) of damaged answers."""
+        """Find the places of all answers in the file.
+
+        mend: cut off an incomplete last line, and warn (StoreWarning) of damaged answers.
+        """
         damaged = 0
         self.file.seek(0)
         with open(self.file.fileno(), "rb", buffering=1 << 20, closefd=False) as lines:
@@ -383,9 +387,7 @@ class RequestCounts:
 
 @dataclass
 class ServiceUsage:
-    """Use of a service for a result, as recorded with it: versions, counts, durations, tokens, cost and
-    verdicts.
-    """
+    """Use of a service for a result, as recorded with it."""
 
     name: str
     versions: Mapping[str, str] = field(default_factory=dict)

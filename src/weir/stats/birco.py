@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from weir.errors import BadValue
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.score_rows import result_rows
+from weir.values import dataclass
 
 SEED = 42
 TRIALS = 1000
@@ -35,11 +35,11 @@ class _BircoMeasure:
     line: str
     """Name in the program's output of resampled means."""
     own: Measure
-    """The measure that it computes."""
+    """The measure that the program computes."""
     plain: Measure
     """The measure that its name promises."""
     leaves_out: bool
-    """True if its mean skips queries without a document of grade 1 or more."""
+    """True if the program's mean skips queries without a document of grade 1 or more."""
 
 
 BIRCO_MEASURES: dict[str, _BircoMeasure] = {
@@ -60,8 +60,7 @@ two lines of resampled means are named R@100, and the first is R@10."""
 
 @dataclass(frozen=True)
 class BircoScore:
-    """A figure that BIRCO's program prints, the score by the measure that its name promises, and what the
-    difference is made of."""
+    """A figure that BIRCO's program prints, and the score by the measure that its name promises."""
 
     dataset: str
     system: str
@@ -95,6 +94,8 @@ class BircoScore:
 def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") -> list[BircoScore]:
     """Return the figures that BIRCO's program prints for a run, each with the score by the measure that its
     name promises.
+
+    dataset, system: names in the result; system "" takes the run's name.
 
     Raises BadValue unless the run ranks exactly the judged documents of each query, and if no grade is 1 or
     more.

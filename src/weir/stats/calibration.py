@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from weir.stats.label_agreement import (
     shared_pairs,
 )
 from weir.stats.resampling import fewest
+from weir.values import dataclass
 
 DEFAULT_LEAST = "binary kappa 0.4"
 """Minimum of the interval's lower end; see docs/decisions/015-labels.md."""
@@ -98,7 +99,7 @@ class Calibration:
     bias: float
     """The model's mean grade minus people's."""
     passed: bool
-    """True if the interval is above the minimum and rests on enough pairs and queries."""
+    """True if `low` reaches the minimum, with enough pairs and queries."""
 
     def sentence(self) -> str:
         """Return the statistic with interval, pairs and queries as a clause; if it does not suffice, "not
@@ -120,8 +121,8 @@ class Calibration:
 def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
     """Return the agreement of a model's labels with people's, and whether it passes.
 
-    It passes if the interval's lower end reaches `least`, on FEWEST_PAIRS pairs or more that both judged and
-    enough queries. NaN without such pairs. Raises BadValue for more than MOST_LABELS distinct grades.
+    It passes if the interval's lower end reaches `least`, with at least FEWEST_PAIRS pairs judged by both, of at
+    least `fewest()` queries; NaN without pairs. Raises BadValue for more than MOST_LABELS distinct grades.
     """
     if not len(shared_pairs(people, model)[0]):
         return Calibration(least, math.nan, math.nan, math.nan, 0, 0, math.nan, False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -59,6 +59,7 @@ from weir.stats.significance import (
     exact_mean,
     p_values,
 )
+from weir.values import dataclass
 
 _NAMED = 3  # queries of a message
 
@@ -135,8 +136,8 @@ def usual_correction(test: str, by_group: bool = False) -> str:
 
 
 def refuse_correction(test: str, correct: str, margin: float | None = None) -> None:
-    """Raise BadValue for a correction of a test that corrects itself, such as tukey, unless a margin is tested
-    for equivalence too."""
+    """Raise BadValue for a correction (not "none") of a test that corrects itself, such as tukey, unless it
+    corrects tests of equivalence within `margin`."""
     if TESTS.get(test).familywise and correct != "none" and margin is None:
         raise BadValue(
             f"{test} holds for all pairs together, so that {correct} would correct them twice; leave the correction out"
@@ -156,7 +157,7 @@ class ComparisonMethod:
     correct: str = "holm"
     """One of holm, bonferroni, bh and none."""
     interval: str = "t"
-    """Kind of the interval of a difference: t, percentile, bca or studentised; two-level over datasets."""
+    """Kind of the interval of a difference: t, percentile, bca, studentised, or two-level (over datasets)."""
     level: float = LEVEL
     """Level of the intervals; tests use 1 minus it."""
     power: float = POWER
@@ -222,7 +223,7 @@ class ScoreTable:
     measure: str
     systems: tuple[str, ...]
     values: Float64
-    """float64[systems, columns] without NaN; columns are queries (or datasets) in identifier order."""
+    """float64[systems, columns] without NaN; columns are queries by descending, or datasets by ascending identifier."""
     left_out: int = 0
     """Number of queries dropped because a system has no value."""
     unit: str = "queries"
@@ -243,7 +244,7 @@ class ScoreTable:
     group: str = ""
     """Name of the query group; "" for all queries."""
     unit_of: str = ""
-    """Collection of which the dataset is a split, its name in a mean over datasets."""
+    """Collection of which the dataset is a split; splits of a collection count once in a mean over datasets."""
     asked: str = ""
     """Fingerprints of judgments and queries (`Origin.asked`); "" if not known."""
     answered: NDArray[np.bool_] | None = None
@@ -263,7 +264,7 @@ class ScoreTable:
         return replace(self, values=self.values[:, columns], left_out=0, queries=queries, answered=answered)
 
     def ordered(self, systems: Sequence[int]) -> ScoreTable:
-        """Return the table with its systems in this order of positions."""
+        """Return the table with the systems at these positions, in this order."""
         rows = list(systems)
         return replace(
             self,
@@ -295,7 +296,7 @@ def _means_of_parts(parts: Sequence[Float64], geometric: bool) -> list[float]:
 
 @dataclass(frozen=True)
 class Standing:
-    """A system in a comparison: its mean with interval, best and worst rank, and letters."""
+    """The place of a system in a comparison."""
 
     system: str
     mean: float
@@ -316,7 +317,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Pair:
-    """The comparison of the second system with the first: difference, test, interval and verdict."""
+    """The comparison of the second system with the first."""
 
     first: str
     second: str
@@ -384,9 +385,7 @@ class DatasetCounts:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """The comparison of several systems by a measure on a dataset: means, best first, the tested pairs, and
-    settings.
-    """
+    """The comparison of several systems by a measure on a dataset."""
 
     dataset: str
     measure: str
@@ -395,6 +394,7 @@ class Comparison:
     unit: str
     left_out: int
     standings: tuple[Standing, ...]
+    """Best mean first."""
     pairs: tuple[Pair, ...]
     baseline: str | None
     """None if all pairs are compared."""
@@ -457,8 +457,8 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
     scores: {system: its scores}.
     least: smallest number of such queries; for fewer BadValue is raised.
 
-    Raises BadValue also for fewer than two systems, for scores that do not compare, and for values outside 0..1
-    of a measure within it.
+    Raises BadValue also for fewer than two systems, for scores that do not compare, and for values outside a
+    measure's range 0..1.
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
@@ -469,7 +469,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
     rows, answered = [], []
     common, shared = np.ones(len(order), np.bool_), np.ones(len(order), np.bool_)
     for one in (first, *others):
-        codes = one.queries.codes(names)
+        codes = order if one.queries is first.queries else one.queries.codes(names)
         has = codes >= 0
         row = np.full(len(order), np.nan)
         row[has] = one.of(measure)[codes[has]]
@@ -486,7 +486,8 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
                 raise BadValue(
                     f"{dataset}: {name} has {measure} {found:g}; values lie within 0 to 1 (divide percentages by 100)"
                 )
-    every = set(first.queries.tolist()).union(*(o.queries.tolist() for o in others))
+    unlike = [one.queries.tolist() for one in others if one.queries is not first.queries]
+    every = len(set(first.queries.tolist()).union(*unlike)) if unlike else len(order)
     count = int(shared.sum())
     if count < least:
         if common.sum() < 2:
@@ -499,7 +500,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
         measure,
         tuple(scores),
         np.stack(rows)[:, shared],
-        len(every) - count,
+        every - count,
         span=1.0 if within_unit(measure) else math.inf,
         geometric=measure in first.geometric,
         queries=Ids(names).take(np.flatnonzero(shared)),
@@ -724,7 +725,8 @@ def compare_scores(
     scores: {system: its scores}.
     measures: names; by default all that have a direction and that every system has.
 
-    Raises BadValue for fewer than two systems, no shared measure, and if no group has two queries.
+    Raises BadValue for fewer than two systems, no shared measure, and if no group has two queries, UnknownName
+    for an unknown baseline.
     """
     if len(scores) < 2:
         raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
@@ -859,7 +861,7 @@ def compared_across(
     """Return the comparison of systems over their means on several datasets; with a baseline also how many
     datasets each wins and loses.
 
-    datasets, name: see `across`.
+    datasets: {dataset: tables of its parts}.
     each: comparisons with the baseline on single datasets, if already made.
 
     Raises BadValue for fewer than two datasets, or if systems or measure differ.
@@ -901,7 +903,7 @@ def verdicts_across(
     """Return {(system, other): verdict on `system`} over the datasets that both have; pairs that share too few
     are left out.
 
-    datasets: see `across`. A single dataset is compared on its queries, several on their means.
+    datasets: {dataset: tables of its parts}; one is compared on its queries, several on their means.
     """
     # Corrected over all pairs: without gaps the verdicts equal those of `compared_across`.
     method = method or ComparisonMethod()
@@ -945,8 +947,8 @@ def verdicts_across(
 
 
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
-    """Return the parts of a dataset as one table over all queries, in which every part weighs the same; a
-    single part is returned unchanged.
+    """Return the parts of a dataset as one table over all queries, with values scaled so that every part weighs
+    the same; a single part is returned unchanged.
 
     Raises BadValue if systems or measure differ, or if there are no parts.
     """
@@ -985,7 +987,7 @@ def compared_by_group(
     method: by default BY_GROUP, which corrects the p-values of all groups together.
 
     Raises UnknownName for an unknown baseline, BadValue if no group has two queries, and for a test such as
-    tukey, which is of the pairs of one group.
+    tukey, which holds for one group only.
     """
     method = method or BY_GROUP
     if TESTS.get(method.test).familywise:
@@ -1049,8 +1051,7 @@ def verdict(pair: Pair, c: Comparison) -> str:
 
 
 def many_unanswered(answered: int, queries: int, difference: float) -> bool:
-    """Return True if so many queries have no answer that they alone may explain a difference of means; False if
-    all have one."""
+    """Return True if so many queries have no answer that they alone may explain a difference of means."""
     return 1 - answered / queries >= min(MANY_UNANSWERED, abs(difference)) if answered < queries else False
 
 
@@ -1117,7 +1118,7 @@ def tally(counts: DatasetCounts) -> str:
 
 
 def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
-    """Return the comparisons with systems renamed by `labels`; other systems keep their names."""
+    """Return the comparisons with systems renamed by `labels`, {system: label}."""
 
     def renamed(system: str) -> str:
         return labels.get(system, system)
@@ -1155,8 +1156,8 @@ def briefly_named(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], 
 
 
 def pair_tables(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """Return (means with marks of significance, all pairs of systems with verdicts) of all comparisons, as two
-    tables for a page."""
+    """Return two tables of all comparisons for a page: means with marks of significance, and pairs of systems
+    with verdicts."""
     comparisons, legend = briefly_named(comparisons)
     lines = [
         [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]
@@ -1205,8 +1206,8 @@ def _marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
 def compare_tables(
     comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
 ) -> tuple[Table, ...]:
-    """Return tables of systems and of pairs for each comparison, or by group if they are of groups, and
-    sentences on the method.
+    """Return tables of systems and of pairs for each comparison (of groups: a table for each dataset and
+    measure), and sentences on the method.
 
     long: list all pairs, not only `shown_pairs`.
     explain: say how the numbers were made.
@@ -1315,7 +1316,7 @@ def method_notes(comparisons: Sequence[Comparison], explain: bool = False, ranke
     """Return sentences on test, correction and limits of comparisons; [] without comparisons.
 
     explain: also say how each number was made.
-    ranked: explain ranks.
+    ranked: include the scope of the correction and, if explained, ranks.
     """
     if not comparisons:
         return []

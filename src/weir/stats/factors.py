@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, reduce
 
 import numpy as np
@@ -33,6 +33,7 @@ from weir.stats.compare import (
 from weir.stats.power import Family, Reach, reach
 from weir.stats.resampling import BLOCK_CELLS, RESAMPLES, Draws, fewest, simultaneous_bounds, two_level_bounds
 from weir.stats.significance import TESTS, adjusted, deviation_of, exact_mean, p_values
+from weir.values import dataclass
 
 OTHERS = "others"
 """Name of the mean of all other levels, with which each level of three or more is compared."""
@@ -98,13 +99,14 @@ class FactorialDesign:
 
 @dataclass(frozen=True)
 class FactorEffect:
-    """The effect of a factor's level, or the interaction of a level each of two factors."""
+    """The effect of a factor's level, or the interaction of two factors' levels."""
 
     factors: tuple[str, ...]
     levels: tuple[str, ...]
     against: tuple[str, ...]
+    """For each factor the level compared with, OTHERS if it has more than two."""
     mean: float | None
-    """Mean of the systems with the level, `other` of the systems compared with; None for an interaction."""
+    """Mean of the systems with the level, `other` of all others; None for an interaction."""
     other: float | None
     difference: float
     low: float | None
@@ -336,7 +338,7 @@ def factor_study_across(
     """Return the effects of a design's factors over collections of equal weight, as a study called `name`.
 
     datasets: {collection: its parts, of equal weight}.
-    chosen: see `factor_study`.
+    chosen: names of the factors whose effects are estimated, by default all.
 
     With the interval "two-level", intervals also resample collections, and tests swap levels by collection.
     Raises the errors of `factor_study`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ from weir.stats.resampling import INTERVALS, bounds, fewest
 from weir.stats.run_noise import RunNoise, noise_of
 from weir.stats.score_rows import never_note
 from weir.stats.significance import adjusted, deviation_of, exact_mean, t_tail
+from weir.values import dataclass
 
 _ROUNDING = 1e-12  # a bound that equals the allowed drop but for rounding passes
 BROKEN_KEPT = 10
@@ -92,7 +93,7 @@ class Gate:
     max_drop: float
     confidence: float
     p: float
-    """p-value of the claim that nothing dropped, adjusted over `tests`."""
+    """One-sided p-value of a drop, adjusted over `tests`."""
     tests: int
     verdict: GateVerdict
     deviation: float
@@ -174,8 +175,8 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
 
     It passes if the one-sided bound of the difference is within the allowed drop. It fails if the mean
     dropped by more and a one-sided paired t-test rejects that nothing dropped (Holm over all cases). It is
-    undecided if both sides score 0 on every query. A measure that counts failures fails at the candidate's first
-    failure.
+    undecided otherwise, and if both sides score 0 on every query. A measure that counts failures fails at the
+    candidate's first failure.
 
     Raises BadValue for fewer than two queries, a measure without a direction, and an allowed drop that no
     drop exceeds.

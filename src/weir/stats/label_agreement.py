@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -23,6 +22,7 @@ from weir.errors import BadValue, UnknownName
 from weir.files.parsers import distinct_strings
 from weir.measures.measure import Measure
 from weir.stats.resampling import SEED, fewest, percentiles
+from weir.values import dataclass
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +58,8 @@ class LabelPairs:
 
 
 def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list[LabelPairs]:
-    """Return, for each ranking, the pairs in its top k that the model labelled, with people's grades; NaN for
-    an unjudged one."""
+    """Return, for each ranking, the pairs in its top k that the model labelled, with people's grades (NaN if
+    unjudged)."""
     both = pair_rows(model, human.queries, human.docs, human.query_of_row(), human.doc)
     grade = np.full(len(model.doc), np.nan)
     grade[both[both >= 0]] = human.grade[both >= 0]
@@ -94,8 +94,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True, eq=False)
 class LabelTables:
-    """A confusion table of two raters' labels for each query, and the number of pairs that only one of them
-    labelled."""
+    """A confusion table of two raters' labels for each query."""
 
     queries: Ids
     labels: Float64
@@ -116,13 +115,12 @@ class QueryAgreement:
     accuracy: float
     kappa: float
     bias: float
+    """The second rater's mean grade minus the first's."""
 
 
 @dataclass(frozen=True, repr=False)
 class Agreement:
-    """The agreement of two raters on the pairs that both labelled: confusion table, statistics with 95%
-    intervals from resampled queries, and values by query.
-    """
+    """The agreement of two raters on the pairs that both labelled, with 95% intervals from resampled queries."""
 
     first: str
     second: str
@@ -134,7 +132,7 @@ class Agreement:
     confusion: tuple[tuple[int, ...], ...]
     """Number of pairs by the first rater's grade (row) and the second's."""
     values: tuple[tuple[str, float, float, float], ...]
-    """(statistic, value, low, high); see STATISTICS."""
+    """(statistic of STATISTICS, value, low, high)."""
     binary: tuple[tuple[float, float, float, float, float, float], ...]
     """(lowest relevant grade, Cohen's kappa, low, high, share relevant by the first, by the second)."""
     by_query: tuple[QueryAgreement, ...] = ()
@@ -293,7 +291,8 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
 
     names: of the raters.
 
-    Raises BadValue if they share no pair, or for more than MOST_LABELS distinct grades.
+    Intervals are NaN for fewer queries than `fewest`. Raises BadValue for no shared pair, or more than MOST_LABELS
+    distinct grades.
     """
     tables = label_tables(first, second)
     whole, count = tables.table.sum(axis=0), len(tables.table)
@@ -339,7 +338,7 @@ def binary_table(table: Int64, cut: int) -> Int64:
 
 
 def bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% interval (low, high) of resampled values, without NaN; (NaN, NaN) if none is defined."""
+    """Return the 95% interval (low, high) of resampled values, ignoring NaN; (NaN, NaN) if none is defined."""
     defined = [value for value in values if not math.isnan(value)]
     if not defined:
         return math.nan, math.nan

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from weir.stats.distributions import student_quantile
 from weir.stats.label_agreement import bounds_shown, drawn_tables
 from weir.stats.resampling import LEVEL, percentiles
 from weir.stats.significance import adjusted, all_pairs, p_values
+from weir.values import dataclass
 
 
 def kendall_tau(a: Float64, b: Float64) -> float:
@@ -120,12 +120,11 @@ def order_interval(
 ) -> tuple[float, float]:
     """Return the 95% interval (low, high) of a statistic of two orders of systems.
 
-    resampled: the statistic on resampled queries, without NaN.
+    resampled: the statistic on resampled queries, NaN ignored.
     steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
     limits: least and largest possible value.
 
-    NaN if the statistic is undefined, also on all resampled queries, or for one query; (value, value) if it
-    never varies.
+    (NaN, NaN) for one query, or if `value` or all of `resampled` is NaN. (value, value) if it never varies.
     """
     # Resampled orders hold the noise of two draws and agree less than measured ones, so their percentiles lie
     # below the value. Only their spread is used, around the value, with Student's t: on the scale of Fisher's
@@ -184,7 +183,7 @@ class OrderAgreement:
     top_tau: float
     """Kendall's tau of the first's best systems only."""
     intervals: tuple[tuple[str, float, float], ...]
-    """(statistic, low, high) at 95%; see `order_interval`."""
+    """(statistic, low, high) at 95%, by `order_interval`."""
     pairs: int
     decisions: float
     """Share of pairs on which both agree: better, worse, or no significant difference (paired test, Holm)."""

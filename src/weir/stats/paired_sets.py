@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from weir.measures.measure import P_MRR, direction
 from weir.stats.query_differences import ranks_of
 from weir.stats.resampling import MEAN_INTERVALS, interval
 from weir.stats.significance import exact_mean
+from weir.values import dataclass
 
 
 @dataclass(frozen=True)

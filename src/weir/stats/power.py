@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 
 import numpy as np
@@ -37,6 +37,7 @@ from weir.stats.significance import (
     level_met,
     t_tail,
 )
+from weir.values import dataclass
 
 ALPHA = 0.05
 POWER = 0.8
@@ -85,7 +86,7 @@ class Reach:
     """Lower bound of the adjusted p-values."""
     alpha: float
     fewest: int | None
-    """Smallest number of queries or datasets that can be significant, up to 64; None if the draws are too few."""
+    """Smallest number of queries or datasets that can be significant; None above 64, or if draws are too few."""
     draws: int = 0
     """Smallest number of draws that can be significant; 0 for a test that does not draw."""
 
@@ -120,7 +121,7 @@ class PowerPlan:
     wanted: float
     alpha: float
     detectable: float | None
-    """None also if the queries are too few for any difference."""
+    """Smallest difference found with probability `wanted`; None if `deviation` is 0 or queries are too few."""
     needs: tuple[Need, ...]
     test: str
     """Test of two systems, without a correction."""
@@ -188,6 +189,7 @@ def reach(
     test: a name in TESTS.
     units: number of queries or datasets.
     family: the tests corrected together, all assumed to have their smallest p-values.
+    systems: number of systems, which some tests depend on.
     beside: smallest p-values of tests in other tables of the family.
     """
     draws = draws or Draws()
@@ -272,7 +274,7 @@ def detectable(
     """Return the smallest true difference that a two-sided paired test finds with probability `wanted`;
     infinite if there is none.
 
-    deviation, test, kurtosis: see `power`.
+    deviation, test, kurtosis: parameters of `power`.
     family: the tests corrected together.
 
     Raises the errors of `power`, and BadValue for `wanted` not between alpha and 1.
@@ -294,7 +296,7 @@ def queries_needed(
     """Return the number of queries, from 2, that find a true difference with probability `wanted`; None above
     ten million.
 
-    deviation, kurtosis, test: see `power`.
+    deviation, kurtosis, test: parameters of `power`.
     pilot: number of queries from which the deviation was estimated; by default as many as are needed.
     Raises BadValue for a difference of 0 and other numbers out of range.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -17,6 +16,7 @@ from weir.errors import BadValue
 from weir.stats.distributions import student_quantile
 from weir.stats.label_agreement import few
 from weir.stats.resampling import LEVEL, fewest, interval
+from weir.values import dataclass
 
 NEWTON_STEPS = 100
 CONVERGED = 1e-12
@@ -36,7 +36,7 @@ class Preference:
 
 @dataclass(frozen=True)
 class WinRate:
-    """Wins, ties and losses of `first` against `second`, and the win rate of `first` with its interval."""
+    """The wins, ties and losses of `first` against `second`."""
 
     first: str
     second: str
@@ -90,8 +90,7 @@ def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
 
 
 def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
-    """Return the win rate of each compared pair, of the name that sorts first against the other, sorted by
-    names.
+    """Return for each compared pair the win rate of the name that sorts first, ordered by names.
 
     A tie is half a win, and each query weighs the same.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import compress
 
 import numpy as np
@@ -21,6 +21,7 @@ from weir.measures.measure import direction
 from weir.stats.compare import refuse_apart
 from weir.stats.score_rows import system_notes
 from weir.stats.significance import exact_mean
+from weir.values import dataclass
 
 SHOWN_DOCUMENTS = 3  # documents of a query
 EXCERPT_LETTERS = 200  # characters of a document
@@ -90,7 +91,7 @@ class QueryDifferences:
     """Number of queries without a value in at least one run."""
     notes: tuple[Note, ...] = ()
     queries: tuple[QueryValues, ...] = ()
-    """Every query with a value in both runs, in the order of the judgments."""
+    """Every query with a value in both runs, by identifier."""
     texts: Mapping[str, str] = field(default_factory=dict, compare=False)
     """{query: text}, for queries of a known collection."""
 
@@ -105,8 +106,8 @@ def query_differences(
 
     names: of the two runs.
     top: number of largest gains, and of largest losses, to list.
-    Raises BadValue if no query has a value in both or a run answers none, UnknownName for a measure that was
-    not computed.
+    Raises BadValue if no query has a value in both, a run answers none, or judgments or conventions differ;
+    UnknownName for a measure that was not computed.
     """
     for name, scores in zip(names, (first, second), strict=True):
         if not scores.answered.any():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from weir.errors import BadValue
 from weir.measures.measure import all_within_unit, within_unit
 from weir.registry import Registry
 from weir.stats.distributions import binomial_tail, normal_quantile, normal_tail, student_quantile
+from weir.values import dataclass
 
 LEVEL = 0.95
 RESAMPLES = 10_000
@@ -200,8 +200,8 @@ def has_percentile(p: int, count: int) -> bool:
 
 
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
-    """Return the mean of each measure with its interval by `mean_bounds`, over the queries with a value; of
-    logarithms the geometric mean."""
+    """Return the mean of each measure (geometric for geometric measures) with its interval by `mean_bounds`, over
+    the queries with a value."""
     # Resampled in id order and from the same seed for each measure.
     values = scores.values[:, scores.id_order()]
     defined = ~np.isnan(values)
@@ -247,9 +247,11 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return the interval (low, high) of the mean of `values`, float64[n], leaving NaN out.
+    """Return the interval (low, high) of the mean of `values`, float64[n], ignoring NaN.
 
-    generator, level, resamples, unit: see `mean_bounds`, also for (NaN, NaN).
+    unit: True if values are within 0..1. Other parameters are as in `mean_bounds`.
+
+    (NaN, NaN) for fewer than `fewest` values, or equal ones unless 0 or 1 with `unit`.
     """
     rows = values[None, ~np.isnan(values)]
     return or_nan(mean_bounds([rows], generator, level, resamples, np.array([unit]))[0].tolist())
@@ -328,7 +330,7 @@ def mean_bounds(
     unit: bool[rows], True if a row's values are within 0..1; None if no row's are.
     geometric: values are logarithms, and each part's mean is exponentiated.
 
-    NaN for fewer than `fewest` values, a part of one value, or equal values, except 0 or 1 within `unit`.
+    NaN for fewer than `fewest` values, a part of one value, or equal values, unless 0 or 1 with `unit`.
     Raises BadValue for a level outside 0..1.
     """
     _check_level(level)
@@ -400,7 +402,7 @@ def few_bounds(
     """Return Student's bounds (low, high) of the mean of the parts' means; NaN without variance.
 
     parts: float64[queries] each.
-    level, unit, geometric: see `mean_bounds`.
+    level, unit, geometric: parameters of `mean_bounds`.
     """
     if geometric and len(parts) == 1:
         low, high = few_bounds(parts, level)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from weir.core.strings import Float64
 from weir.stats.distributions import student_quantile, student_tail
 from weir.stats.significance import deviation_of, exact_mean
+from weir.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -19,6 +18,7 @@ from weir.measures.library.arithmetic import found_gains, gain_of, place_in_quer
 from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.power import detectable, excess_kurtosis
+from weir.values import dataclass
 
 MEASURE = parse_measure("nDCG@10")
 RISING = {"AP", "DCG", "ERR", "P", "R", "RBP", "RR", "R_cap", "SDCG", "Success", "nDCG"}
@@ -106,12 +106,10 @@ class ScoreBounds:
 def score_bounds(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, highest: float = 0
 ) -> dict[str, ScoreBounds]:
-    """Return {run: bounds of its scores over all possible judgments of the unjudged documents in the top k of
-    any run}.
+    """Return {run: bounds of its scores over all possible judgments of the unjudged documents that any run
+    returns within the measure's cut-off}.
 
-    k is the measure's cut-off.
-
-    highest: see `Unjudged.of`.
+    highest: grade that an unjudged document may get, if larger than the largest in `qrels`.
 
     Raises BadValue for a measure of unknown bounds, or without a cut-off of at most MOST_RANKS.
     """

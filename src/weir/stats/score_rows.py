@@ -635,6 +635,7 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
 
     members: a row for each member, of one system and measure.
     values: of each member's queries, which the interval resamples within members.
+    geometric: values are logarithms.
     Raises BadValue for no members or another number of values.
     """
     if not members or len(members) != len(values):

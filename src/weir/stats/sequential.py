@@ -33,12 +33,12 @@ _ROUNDING = 1e-9
 
 
 def e_values(differences: Float64, bound: float = 0.0) -> Float64:
-    """Return the e-value after each difference against the claim that the mean is at most `bound`, float64[...,
-    n].
+    """Return the e-value after each difference, float64[..., n], against the claim that the mean is at most
+    `bound`.
 
     differences: float64[..., n] within -1..1; leading axes are separate samples.
 
-    Raises BadValue for a bound not above -1 and at most 1, no differences, and differences outside -1..1.
+    Raises BadValue unless -1 < bound <= 1, and for no differences or differences outside -1..1.
     """
     if not -1 < bound <= 1:
         raise BadValue(f"the bound is {bound}; expected a number above -1, up to 1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from weir.errors import BadValue
 from weir.registry import Registry
 from weir.stats.distributions import binomial_tail, normal_tail, student_tail
 from weir.stats.resampling import BLOCK_CELLS, Draws
+from weir.values import dataclass
 
 _NEAR_ZERO = 1e-9
 
@@ -340,7 +340,7 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return familywise p-values of the randomised Tukey HSD test of mean differences, float64[pairs].
 
     They hold for all pairs together if all systems are equal. A system far from the rest makes it miss
-    differences of others.
+    differences among the rest.
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, direction
 from weir.registry import Registry
 from weir.stats.resampling import SEED, interval, share_bounds
+from weir.values import dataclass
 
 ABSTENTION_RATES: Float64 = np.linspace(0, 1, 11)[:-1]
 _RELATIVE_ROUNDING = 1e-12
@@ -209,9 +210,7 @@ class ThresholdRules:
 
 @dataclass(frozen=True)
 class CutOff:
-    """The outcome of answering only queries with a confidence of at least `score`: shares of answered
-    queries, and the mean.
-    """
+    """The outcome of answering only queries with a confidence of at least `score`."""
 
     score: float
     """Least confidence that is answered; infinite if nothing is."""
@@ -286,7 +285,7 @@ def threshold(
     measure: reported for the answerable queries, which have a grade above 0.
     unanswerable: queries to count as unanswerable although nothing is judged for them.
 
-    Raises BadValue for fewer than four queries of either kind, a measure undefined for some query, and one
+    Raises BadValue for fewer than four queries of either kind, and a measure undefined for some query or
     whose worst value is not 0; UnknownName for another confidence.
     """
     rules = rules or ThresholdRules()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -49,6 +49,7 @@ from weir.systems.protocol import (
     searches_once_indexed,
 )
 from weir.systems.restricted import asked_further, restricted_search
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.systems.dense_search import VectorEncoder
@@ -218,6 +219,7 @@ class FunctionReranker:
     score: ScoreFunction | PairPredictor
     identity: Identity
     depth: int | None = None
+    """Documents scored; None for 100, or for all candidates."""
     adapter: ClassVar[str] = "weir.reranker"
 
     def __post_init__(self) -> None:
@@ -276,8 +278,8 @@ class Pipeline:
 
     The first `reranker.depth` documents of each ranking are scored: by default 100, or all if the first
     system returns candidates (pool, stored run, fusion) or the query lists some. The others follow in their
-    old order, with scores that fall by at least 1. A document with the query's own identifier does not count.
-    Raises BadValue for a part of another type.
+    old order, with scores that fall by at least 1. A document with the query's own identifier does not count
+    towards the depth. Raises BadValue for a part of another type.
     """
 
     first: Retriever
@@ -336,7 +338,7 @@ class Pipeline:
 
 
 def system_text(system: object) -> str:
-    """Return str(system), which `parse_system` reads as an equal system; used as __repr__, without a check."""
+    """Return str(system), which `parse_system` reads as an equal system; used as __repr__."""
     return str(system)
 
 

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -36,6 +36,7 @@ from weir.systems.protocol import (
     Titled,
 )
 from weir.systems.restricted import MOST_ASKED, restricted_search
+from weir.values import dataclass
 
 PLAIN = (type(None), bool, int, float, str)
 """Types of settings that are no systems, which are checked faster than protocols (20 microseconds)."""
@@ -45,7 +46,7 @@ PLAIN = (type(None), bool, int, float, str)
 
 
 def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-    """Return the searcher that a system makes of a corpus.
+    """Index a corpus with a system and return the searcher.
 
     Raises PluginError, naming the system, if it raises anything but WeirError and MemoryError, or returns no
     searcher.
@@ -157,8 +158,8 @@ def _run_flaw(run: object, queries: Queries) -> str:
 
 
 def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -> Run:
-    """Return the rankings that a user's function gave for these queries, as a run; a query without one gets
-    none.
+    """Return the rankings that a user's function gave for these queries, as a run; an unanswered query has an
+    empty ranking.
 
     answer: in any form that `weir.evaluate` takes except a path, or a list of rankings, one for each query.
 
@@ -399,7 +400,7 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def parts_of(system: object) -> Iterator[object]:
-    """Yield a system or re-ranker and all systems anywhere in it."""
+    """Yield a system or re-ranker, then all systems and re-rankers within it."""
     yield system
     if is_dataclass(system):
         for value in (getattr(system, f.name) for f in fields(system)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -47,6 +47,7 @@ from weir.systems.vectors.store import (
     codec,
     encoded_rows,
 )
+from weir.values import dataclass
 
 API_TEXTS = 256
 """Texts requested from an API before their vectors are stored."""
@@ -58,8 +59,8 @@ VectorEncoder: TypeAlias = Encoder | Hosted | ObjectEncoder
 
 @dataclass(frozen=True)
 class DenseRetriever:
-    """Dense retrieval by an encoder; `dense` documents the settings. Raises BadValue for an unknown store or a
-    wrong view or separator."""
+    """Dense retrieval by an encoder; `dense` documents the settings. Raises UnknownName for an unknown store,
+    BadValue for a wrong view or separator."""
 
     encoder: VectorEncoder
     store: str = "fp32"
@@ -197,8 +198,7 @@ DenseSearcher: TypeAlias = EncodedSearcher[LoadedEncoder, Float32, _Vectors]
 
 
 def query_vectors(encoder: VectorEncoder, loaded: LoadedEncoder, queries: Queries) -> Float32:
-    """Return the vectors of queries, float32[queries, d]; an API's are stored, and read from the store next
-    time."""
+    """Return the vectors of queries, float32[queries, d]; vectors from an API are stored and reused."""
     loaded, text = instructed(loaded, queries)
     if not isinstance(loaded, LoadedHosted):
         return loaded.encode(text, "query")
@@ -272,7 +272,7 @@ def dense(
     base: URL of an API up to its version.
     dimensions: length of the vectors requested from an API.
     key: environment variable with an API's key.
-    Raises UnknownName or BadValue.
+    Raises UnknownName for an unknown store or provider, BadValue for other wrong settings.
     """
     given = {
         "pooling": pooling,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -36,6 +36,7 @@ from weir.systems.vectors import store as stores
 from weir.systems.vectors.approximate import Loss
 from weir.systems.vectors.exact_search import Found
 from weir.systems.vectors.store import Codec, Encode, EncodingBlocks, RowStore, StoredRows, TextSource
+from weir.values import dataclass
 
 FORMAT = 1
 BATCH_TEXTS = {"cpu": 128, "cuda": 8192}
@@ -237,8 +238,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.opened or self.system.encoder.load(settings().device)
 
     def encoded(self, queries: Queries) -> Q:
-        """Return the encoded queries; none may be blank; raises UnusableText, naming the query, if the
-        encoder refuses its text."""
+        """Return queries, none of them blank, encoded; raises UnusableText, naming the query, if the encoder
+        refuses its text."""
         try:
             return self.system.encoded_queries(self.loaded, queries)
         except UnusableText as error:

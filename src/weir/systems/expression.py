@@ -100,7 +100,7 @@ def system(given: object, name: str | None = None, version: str | None = None) -
     name: its printed name, by default the name of the function or the object's class.
     version: identifies it for stored results. Without one, each process computes results again.
 
-    Raises UnknownName for an unknown system or setting, BadValue for malformed text, anything else, and a bad
+    Raises UnknownName for an unknown system or setting, BadValue for malformed text, other values, and a bad
     or registered name.
     """
     if isinstance(given, str) and name is None and version is None:

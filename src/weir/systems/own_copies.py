@@ -16,7 +16,7 @@ _HOOKS = ("__copy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate
 
 
 def own_copy(given: T) -> T:
-    """Return a copy of a searching object with copied dicts, lists and sets and shared models.
+    """Return a copy of an object that searches; its dicts, lists and sets are copied, its models shared.
 
     Searching objects in its attributes, and the object of a method, are copied too. A function, and an object
     that cannot be copied, is returned itself.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -15,6 +15,7 @@ from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, NotIndexed, StoreError
 from weir.registry import Registry, check_whole, printed
 from weir.systems import reranker_names, system_names
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
@@ -201,7 +202,7 @@ class Retriever(Protocol):
     def describe(self) -> dict[str, object]:
         """Return everything that decides the rankings, as JSON, the key of stored results.
 
-        Includes settings, hashes of files, versions and numbers of algorithms, but no threads, paths or
+        Includes settings, hashes of files, and versions of packages and algorithms, but no threads, paths or
         times. Downloads, loads and measures nothing. An "engine" that is not installed is None. Raises
         DownloadError if a checkpoint is missing.
         """
@@ -239,7 +240,7 @@ class Component:
 
 @runtime_checkable
 class Composite(Protocol):
-    """A system made of others; its `index` takes their indexes from the context's shelf."""
+    """A system made of other systems; its `index` takes their indexes from the context's shelf."""
 
     def components(self) -> tuple[Component, ...]:
         """Return the systems within this one; () if none needs an index."""
@@ -331,10 +332,11 @@ class CandidateSource(Protocol):
     """A system that may return candidates, which are all re-ranked by default."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """Return a depth that includes all candidates; None for a ranking, whose first documents alone are
-        re-ranked.
+        """Return the depth to which all candidates are read; None if the system is a ranking, of which only the
+        first documents are re-ranked.
 
-        documents: number in the collection.
+        k: number of results asked for.
+        documents: number of documents in the collection.
         """
 
     def is_drawn(self) -> bool:
@@ -465,8 +467,8 @@ def check_k(k: int) -> None:
 
 
 def described_depth(depth: int | None) -> dict[str, object]:
-    """Return the entries for a re-ranker's depth in its description; None counts as DEPTH, and DEPTH given by
-    name is marked."""
+    """Return the entries for a re-ranker's depth in its description; None counts as DEPTH, an explicit DEPTH
+    is marked."""
     # A named depth of DEPTH is another system than none: without a name all candidates are scored.
     entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}
     return entries | ({"named": True} if depth == DEPTH else {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,7 @@ from weir.systems.protocol import (
     only_time,
 )
 from weir.systems.restricted import candidate_rows, note_lacking
+from weir.values import dataclass
 
 # ----------
 # A file of rankings as a system.

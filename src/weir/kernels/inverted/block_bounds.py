@@ -25,7 +25,7 @@ _OCTAVES, _PARTS = 8, 64  # histogram of impacts: eight binary orders of magnitu
 
 
 class BlockBounds(NamedTuple):
-    """Bounds of posting lists; about a tenth of the postings' size."""
+    """Bounds of posting lists."""
 
     listed: Int32
     """int32[V]: row of a term with at least 10 postings, or -1."""

@@ -32,9 +32,7 @@ def in_memory(windows: Iterator[Bytes], shape: tuple[int, int, int]) -> Bytes:
 
 
 class ByteBounds(NamedTuple):
-    """Upper bounds of impacts, a byte for each frequent term and document; for learned weights about a tenth
-    of the postings' size.
-    """
+    """Upper bounds of impacts, a byte for each frequent term and document."""
 
     number: Int32
     """int32[V]: column of a term; -1 for none."""

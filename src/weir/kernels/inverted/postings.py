@@ -143,8 +143,9 @@ def _count_batch(
 
 
 class ForwardBuilder:
-    """Collects the (term, count) pairs of documents, batch by batch, in 6 bytes a pair (10 once a document
-    exceeds 65,535 tokens) and 8 a document."""
+    """Collects the (term, count) pairs of documents, batch by batch."""
+
+    # Takes 6 bytes a pair (10 once a document exceeds 65,535 tokens) and 8 a document.
 
     def __init__(self) -> None:
         self._clear()

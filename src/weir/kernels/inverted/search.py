@@ -14,7 +14,7 @@ import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +30,7 @@ from weir.kernels.inverted.maxscore import WindowSums, search_by_postings
 from weir.kernels.inverted.packed import PackedLists, PlainLists, look_up, unpacked, write_list
 from weir.kernels.inverted.query_plan import Postings, QueryTerms, SparseQueries
 from weir.kernels.inverted.top_k import Hits, Selection
+from weir.values import dataclass
 
 Scratch: TypeAlias = tuple[Any, ...]
 
@@ -56,7 +57,7 @@ class Impacts:
     stored: PlainLists | PackedLists
     """As `packed.stored` returns them: plain for so few documents that a search adds all postings."""
     columns: ByteBounds | None = None
-    """For weights from a model, with which frequent terms bound scores badly; None searches by postings
+    """Bounds for a model's weights, whose frequent terms make `bounds` loose; None searches by postings
     alone."""
     arrays: tuple[Any, ...] = field(init=False, repr=False)
     """Read-only arrays for kernels: postings, bounds or the largest impact of each term, columns."""

@@ -40,7 +40,7 @@ def place_in_query(query: NDArray[np.integer]) -> Int64:
 
 
 def sum_until(query: Int32, values: Float64) -> Float64:
-    """Return the running sum of values within each query, float64[n], added in row order.
+    """Return the running sum of values within each query, float64[n].
 
     query: query number of each row, ascending.
     """
@@ -186,7 +186,7 @@ def best_grades(j: Judged) -> NDArray[np.int64 | np.float64]:
 
 
 def powers(base: float, exponent: NDArray[np.number]) -> Float64:
-    """Return base ** exponent for whole exponents from 0, float64[n], with the same bits on all processors."""
+    """Return base ** exponent for whole exponents from 0, float64[n]."""
     # By multiplications only: the bits of np.power differ between processors.
     left, square = exponent.astype(np.int64), base
     power = np.ones(left.shape)

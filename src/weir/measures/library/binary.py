@@ -118,7 +118,7 @@ def IPrec(
 def IAP(j: Judged, *, k: int | None = None, rounding: str = "up", rel: float = 1) -> Float64:
     """Eleven-point average: the mean of interpolated precision at recall 0, 0.1, 0.2, ... and 1.
 
-    rounding: see IPrec, "up" (trec_eval up to 9) or "nearest" (trec_eval 10).
+    rounding: "up" (trec_eval up to 9) or "nearest" (trec_eval 10).
 
     0 if nothing relevant was returned. Source: trec_eval m_11pt_avg.c.
     """

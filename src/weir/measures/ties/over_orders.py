@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -16,6 +16,7 @@ from weir.measures.library.arithmetic import gain_of
 from weir.measures.measure import Measure, condensed_join
 from weir.measures.ties import additive, curve, diversity_ties, documents_above, inferred  # noqa: F401 - each registers its measures
 from weir.measures.ties.tie_groups import TIED, Groups, OverTies, Worth
+from weir.values import dataclass
 
 _PLACES = 1 << 20  # places of tied documents worked on at a time
 _RELATIVE_ROUNDING = 1e-12  # sums in another order may differ by as much

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64, stretches
 from weir.registry import Registry
+from weir.values import dataclass
 
 Mean: TypeAlias = Callable[..., Float64 | None]
 """Computes the mean over orders of a join, with the measure's signature; None for settings without a closed form."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from weir.datasets.load import Dataset
 from weir.plugins.app.choices import System
 from weir.plugins.app.judging.rooms import Rooms
 from weir.plugins.app.marking import Marked, Words
+from weir.values import dataclass
 
 EXCERPT_CHARACTERS = 280
 MOST_FIELDS, FIELD_CHARACTERS = 12, 120
@@ -42,7 +42,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Answer:
-    """A ranked document on a query's page: rank, score, excerpt, judgments, ranks in other systems."""
+    """A ranked document on a query's page."""
 
     rank: int
     document: str
@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Column:
-    """A system's column on a query's page: value, first documents, length of the ranking, time, failure."""
+    """A system's column on a query's page."""
 
     system: System
     value: float
@@ -131,15 +131,17 @@ def columns_of(
 
 
 def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[str]:
-    """Return the documents of all columns, column by column, each once; with `unjudged` only without a judgment or a
-    set-aside."""
+    """Return the documents of all columns, column by column, each once.
+
+    unjudged: leave out documents with a judgment, counted or set aside.
+    """
     answers = [one for column in columns for one in column.answers]
     judged = {one.document for one in answers if unjudged and (one.judgment or one.aside)}
     return list(dict.fromkeys(one.document for one in answers if one.document not in judged))
 
 
 def texts_of(dataset: Dataset | None, documents: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return {document: (title, text)}; unknown documents are left out, all without documents on this machine."""
+    """Return {document: (title, text)}; unknown documents are left out; {} if documents are not on this machine."""
     if dataset is None or dataset.layout.documents is None or not documents:
         return {}
     corpus = dataset.corpus
@@ -200,7 +202,7 @@ def pool_judgments(rooms: Rooms | None, collection: str, query: str, text: str) 
 
 
 def news(judged: Mapping[str, Judgment], pools: Mapping[str, Judgment]) -> dict[str, Judgment]:
-    """Return a query's judgments by pools (`pools`) whose document is unjudged, or has another grade, in `judged`."""
+    """Return the judgments in `pools` that `judged` lacks or grades differently; both are one query's."""
     return {
         document: one
         for document, one in pools.items()

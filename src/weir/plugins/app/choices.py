@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weir.core.charts import SystemNumbers
 from weir.errors import UnknownName
@@ -11,6 +10,7 @@ from weir.experiment.results import ResultCell
 from weir.measures.measure import direction
 from weir.plugins.app.folder import Results
 from weir.plugins.app.server import Visit
+from weir.values import dataclass
 
 MOST_BESIDE = 4
 """Most systems side by side."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,7 @@ from weir.plugins.app.folder import Results
 from weir.plugins.app.marking import Marked, Words
 from weir.plugins.app.server import Page, Visit, address
 from weir.systems.protocol import TermScored
+from weir.values import dataclass
 
 ANSWER_CHARACTERS, PROMPT_CHARACTERS = 2000, 20_000
 """Most characters of a language model's answer."""
@@ -68,13 +68,14 @@ class Place:
     answers: tuple[_ModelAnswer, ...] = ()
     """A language model's answers about the document."""
     answered: int = 0
+    """Number of all answers about it, of which `answers` has the first."""
     reason: str = ""
     """Why no parts are shown."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """The page of a document for a query: text, metadata, judgments, and rank in each system."""
+    """The page of a document for a query."""
 
     collection: str
     query: str | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -45,6 +45,7 @@ from weir.stats.compare import Comparison
 from weir.systems.composite import adapted_to, indexed, rankings
 from weir.systems.expression import parse_system
 from weir.systems.protocol import IN_MEMORY, Composite, Context, Retriever, Searcher
+from weir.values import dataclass
 
 STAMP_SECONDS = 1.0
 """Seconds for which a folder counts as unchanged after a look at its files."""
@@ -195,7 +196,8 @@ def scored_by(cell: ResultCell) -> tuple[Path, ...]:
 
 
 def _rankings(folder: Path, order: Mapping[str, int]) -> RankingFile | WholeRun:
-    path, record = rankings_file(folder), record_of(folder)
+    record = record_of(folder)
+    path = rankings_file(folder, record)
     size = path.stat().st_size if path.exists() else None
     if record is None or path.name not in record.files or record.files[path.name].bytes != size:
         raise StoreError(f"{path}: not as it was written; the same weir run makes it again")
@@ -212,7 +214,7 @@ def _compared(cells: Sequence[ResultCell], measure: str) -> Comparison | None:
 
 @dataclass(frozen=True, eq=False)
 class _BuiltIndexes:
-    """A shelf that opens the stored indexes of a collection's results and builds none."""
+    """The stored indexes of a collection's results, opened when needed; none is built."""
 
     root: Path
     """The folder <results>/<collection>."""

@@ -6,12 +6,14 @@ import gc
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock, Thread
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TypeVar
 
 import numpy as np
+
+from weir.values import dataclass
 
 T = TypeVar("T")
 

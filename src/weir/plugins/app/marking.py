@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from markupsafe import Markup
@@ -13,6 +13,7 @@ from weir.core.tables import Table, excerpt
 from weir.errors import WeirError
 from weir.experiment.results import ResultCell
 from weir.systems.lexical.analyzer import Analyzer, analyzers
+from weir.values import dataclass
 
 USUAL = "lucene-english"
 BEFORE_CHARACTERS = 60

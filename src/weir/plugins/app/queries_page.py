@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from markupsafe import Markup
@@ -30,6 +30,7 @@ from weir.plugins.app.folder import Results, scored_by
 from weir.plugins.app.server import Page, Visit
 from weir.stats.compare import Comparison, Pair
 from weir.stats.query_differences import WORDS, query_differences
+from weir.values import dataclass
 
 PART_ROWS = 100
 """Rows of a page of the list."""
@@ -47,7 +48,7 @@ TITLES = {"": "all", "unjudged": "unjudged among the first ten"}
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A query in the list of queries: values of the compared systems, and facts about its rankings."""
+    """A query in the list of queries."""
 
     query: str
     text: str
@@ -65,7 +66,7 @@ class QueryRow:
 
     @property
     def identifier(self) -> str:
-        """Return the identifier; "" if an import made it of the text."""
+        """Return the identifier; "" if it is the text, or an import made it from the text."""
         made = re.fullmatch(r"(.+)-[0-9a-f]{12}", self.query)
         words = "-".join(re.findall(r"[a-z0-9]+", self.text.casefold())) or "q"
         told = self.text in ("", self.query) or (made is not None and words.startswith(made[1]))
@@ -84,7 +85,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Queries:
-    """A page of the list of queries: rows, comparison of systems, filters, and notes on judgments."""
+    """A page of the list of queries."""
 
     collection: str
     measure: str
@@ -290,7 +291,7 @@ def queries(visit: Visit) -> Queries:
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The queries of a URL's list: compared values, facts, filters with counts, and the order of queries that pass."""
+    """The queries of a URL's list, filtered and in order."""
 
     results: Results
     collection: str
@@ -436,7 +437,7 @@ BAR_PX = 104
 
 
 def _bar(difference: float, largest: float, outcome: str) -> Markup:
-    """An SVG bar to the right of a centre line for a positive difference; `largest` fills half of the width."""
+    """Return an SVG bar, right of a centre line for a positive difference; `largest` fills half of the width."""
     middle = BAR_PX / 2
     length = abs(difference) / (largest or 1) * (middle - 2)
     ink = {"won": "better", "lost": "worse"}.get(outcome, "soft")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from weir.plugins.app.marking import Words
 from weir.plugins.app.queries_page import Listed
 from weir.plugins.app.server import Page, Visit, address
 from weir.stats.query_differences import Shift, described, shifts
+from weir.values import dataclass
 
 DEPTHS = (10, 20, 50, 100)
 """Choices of the number of documents shown."""
@@ -53,7 +53,7 @@ class Missed:
 
 @dataclass(frozen=True)
 class Query:
-    """A query's page: up to four rankings side by side, judgments, missed documents, moved relevant documents."""
+    """A query's page: up to four rankings side by side."""
 
     collection: str
     query: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -21,6 +21,7 @@ from weir.plugins.app.marking import tables_html
 from weir.plugins.app.queries_page import query_texts
 from weir.plugins.app.server import Page, Visit
 from weir.plugins.questions.of_results import QUESTIONS, Held, Question, stored_answers
+from weir.values import dataclass
 
 MOST_QUERIES = 24
 """Most queries of an answer shown as links."""

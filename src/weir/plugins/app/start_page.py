@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weir.api.charts import MANY_SYSTEMS
 from weir.core.scores import Row
@@ -14,6 +13,7 @@ from weir.plugins.app.folder import Results
 from weir.plugins.app.judging.pages import RoomRow, room_row
 from weir.plugins.app.server import Page, Visit
 from weir.stats.compare import Comparison
+from weir.values import dataclass
 
 NEWEST = 5
 """Number of newest results listed."""
@@ -59,7 +59,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Start:
-    """The first page: means by a measure, open pools, newest results."""
+    """The first page."""
 
     measure: str
     measures: tuple[str, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from weir.core.corpus import Queries
 from weir.errors import WeirError
@@ -18,6 +18,7 @@ from weir.systems.composite import parts_of, rankings
 from weir.systems.expression import parse_system
 from weir.systems.protocol import Context
 from weir.systems.stored_run import CandidatePool, StoredRun
+from weir.values import dataclass
 
 ANSWERS = 10
 QUERY_CHARACTERS = 2000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -14,6 +13,7 @@ from weir.plugins.app.choices import System, cells_of, measure_of
 from weir.plugins.app.folder import scored_by
 from weir.plugins.app.marking import tables_html
 from weir.plugins.app.server import Page, Visit
+from weir.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +23,7 @@ from weir.systems.lexical.inverted_index import ImpactIndex, top_documents
 from weir.systems.protocol import IN_MEMORY, Context, Reranker, Retriever, no_parts
 from weir.systems.rerank.scorers import Score
 from weir.systems.vectors.exact_search import ArraySource, search
+from weir.values import dataclass
 
 # ----------
 # Candidates of each query, ordered by a system: the task that other tools give a re-ranker.

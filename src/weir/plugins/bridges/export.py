@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from weir.files.atomic import make_folder, own_file, write_json, write_text
 from weir.files.runs import read_run
 from weir.files.text_files import read_bytes
 from weir.files.write import write_run
+from weir.values import dataclass
 
 # ----------
 # The names of a collection elsewhere: its task in MTEB, its data set on the Hugging Face hub; the score both report.

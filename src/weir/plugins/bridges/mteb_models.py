@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,6 +22,7 @@ from weir.systems.compose import FunctionReranker, FunctionSystem, as_reranker, 
 from weir.systems.composite import indexed, rankings
 from weir.systems.dense_search import DenseRetriever
 from weir.systems.protocol import Reranker, Retriever, Searcher
+from weir.values import dataclass
 
 SPLIT, SUBSET = "test", "default"
 SIMILARITIES = {"cosine": "cosine", "dot": "dot"}
@@ -193,8 +194,8 @@ class MtebSearchModel:
 
         top_ranked: {query: the only documents to rank}.
 
-        A column "instruction" is appended to the query's text, as in MTEB. Raises BadValue before `index`,
-        for conversations, and for a re-ranker without top_ranked.
+        A column "instruction" is appended to the query's text, as in MTEB. Raises BadValue if
+        `index` was not called, if queries are conversations, and if a re-ranker gets no top_ranked.
         """
         if self.indexed is None:
             raise BadValue(f"{self.system} has no corpus yet; call index first")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
@@ -29,6 +29,7 @@ from weir.stats.score_rows import result_rows
 from weir.systems import BM25
 from weir.systems.compose import PairPredictor, Pipeline, as_reranker, as_system
 from weir.systems.protocol import Retriever
+from weir.values import dataclass
 
 _BASE: Any = require("sentence_transformers.base.evaluation", "bridges").BaseEvaluator
 _LOG = logging.getLogger(__name__)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 from weir.errors import BadValue, StoreError, WeirError, is_shortage, require
 from weir.files.masks import without_secrets
 from weir.settings import RECORD_BYTES
+from weir.values import dataclass
 
 CONNECT_SECONDS = 10
 """Timeout of a connection to S3; each request is retried several times."""

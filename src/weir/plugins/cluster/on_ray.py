@@ -14,7 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -29,6 +29,7 @@ from weir.measures.evaluate import measures_of
 from weir.registry import session_only
 from weir.services.requests import LEDGER, Clock, Ledger, Limits, Spent, paid
 from weir.settings import settings
+from weir.values import dataclass
 
 if TYPE_CHECKING:  # and where they are used: the actor with the ledger is a process that needs none of them
     from weir.experiment.experiment import Capacity, Cell, Experiment

@@ -16,7 +16,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from weir.files.integrity import Checksum
 from weir.files.leases import leased
 from weir.files.text_files import Watch
 from weir.plugins.cluster.object_store import Moved, ObjectStore
+from weir.values import dataclass
 
 MEGABYTE = 1 << 20
 ALONE = "alone.json"

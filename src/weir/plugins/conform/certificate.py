@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -16,6 +16,7 @@ from weir.errors import WeirError
 from weir.plugins.conform.oracle import Case, exact_answer, sorted_documents
 from weir.plugins.conform.tools import Answers, ToolValue, VectorReply
 from weir.plugins.conform.vectors import Expected, Number, Vector, groups, vectors
+from weir.values import dataclass
 
 # Deviations: other readings of a measure, which change the input or the measure; the oracle computes the values.
 

@@ -7,12 +7,13 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from weir.errors import BadValue, UnknownName
+from weir.values import dataclass
 
 # Exact numbers: fractions where a value is rational, decimals of sixty digits with logarithms.
 

@@ -6,13 +6,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.plugins.conform.vectors import Vector, as_questions
+from weir.values import dataclass
 
 _SECONDS = 1800
 _CLOSE = 1e-9

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from decimal import Decimal
 from fractions import Fraction
 from importlib import resources
@@ -15,6 +15,7 @@ from typing import Any
 
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.plugins.conform.oracle import Case, Exact, OracleConventions, exact_answer, exact_text, parse_name
+from weir.values import dataclass
 
 SCHEMA = "weir-conform-1"
 _NOT_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from weir.registry import check_whole
 from weir.settings import require_memory
 from weir.systems.vectors.approximate import Approximate
 from weir.systems.vectors.exact_search import VectorSource, spread
+from weir.values import dataclass
 
 DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu")
 """Distributions that can provide FAISS."""

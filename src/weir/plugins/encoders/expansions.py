@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import ANSWERS, IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, index_repr
 from weir.systems.rerank.reranking import Steps
 from weir.systems.vectors.store import RAW, EncodingBlocks, RowStore, encoded_rows
+from weir.values import dataclass
 
 # ----------
 # Questions that documents answer: written by a model, or read from a file.
@@ -166,7 +167,7 @@ class Doc2Query:
     2019 (docTTTTTquery), with the BEIR paper's 40 questions.
     """
 
-    system: BM25 | RM3 = BM25()  # noqa: RUF009 - a frozen value
+    system: BM25 | RM3 = BM25()
     """bm25 or rm3, with any settings."""
     model: str = "doc2query"
     """T5 that writes questions: a name of `weir list models`, a name on the Hugging Face hub, or a folder."""
@@ -274,7 +275,7 @@ class ExpandedSearcher:
 
     system: Doc2Query | DeepCT
     inner: BM25Searcher | RM3Searcher
-    stored: Costs = Costs(repeatable=True)  # noqa: RUF009 - a frozen value
+    stored: Costs = Costs(repeatable=True)
     """Costs of making the searcher."""
 
     __repr__ = index_repr
@@ -314,7 +315,7 @@ class DeepCT:
     """Model that gives each token one number (BertForTokenClassification with one label): a name on the Hugging Face
     hub, or a folder.
     """
-    system: BM25 = BM25(k1=18.0, b=0.7)  # noqa: RUF009 - a frozen value
+    system: BM25 = BM25(k1=18.0, b=0.7)
     """bm25 over one field, with any settings."""
     m: int = 100
     """A word occurs round(m * w) times."""

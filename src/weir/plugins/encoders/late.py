@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from weir.models.hardware import ComputePlace
 from weir.models.heads import Layer, TokenHead
 from weir.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
 from weir.models.weights import read_state
+from weir.values import dataclass
 
 # ----------
 # The three layouts of late-interaction checkpoints.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
@@ -56,6 +56,7 @@ from weir.systems.vectors.store import (
     TextSource,
     encoded_rows,
 )
+from weir.values import dataclass
 
 BATCH_TEXTS = {"cpu": 128, "cuda": 4096}
 """Texts encoded and stored together: the most that a killed process loses."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -45,6 +45,7 @@ from weir.systems.lexical.inverted_index import (
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Progress, called, folder_of
 from weir.systems.vectors.exact_search import Found
 from weir.systems.vectors.store import RAW, EncodingBlocks, RowStore, StoredRows
+from weir.values import dataclass
 
 VIEW = "title text"
 POSTING_BYTES = 12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from weir.settings import require_memory, settings
 from weir.systems.protocol import Progress
 from weir.systems.vectors.exact_search import Found
 from weir.systems.vectors.store import spans
+from weir.values import dataclass
 
 BLOCK_TOKENS = 1 << 17
 QUERY_TOKENS = 2048

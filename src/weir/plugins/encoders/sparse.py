@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,6 +37,7 @@ from weir.models.hardware import ComputePlace
 from weir.models.heads import Layer, OwnHead, TermHead, TokenHead, Transform
 from weir.models.tokens import ModelTokenizer, Tokens, load_tokenizer
 from weir.models.weights import ACTIVATIONS, ModelState, read_state, supported
+from weir.values import dataclass
 
 # ----------
 # Heads: hidden states to weighted terms.

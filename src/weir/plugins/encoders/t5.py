@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from weir.plugins.encoders.torch_engine import Tensor, tensors_as_array, to_devi
 from weir.plugins.encoders.transformers_engine import inputs, load_model
 from weir.systems.protocol import RERANKERS
 from weir.systems.rerank.scorers import PairReranker
+from weir.values import dataclass
 
 # ----------
 # T5 and mT5 through transformers.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cache
 from typing import Any, Protocol, TypeAlias
 
@@ -16,6 +16,7 @@ from weir.models.engine import Declared, prepare
 from weir.models.heads import AnyHead, ClassHead, Layer, OwnHead, TermHead, TokenHead, VectorHead
 from weir.models.tokens import Tokens
 from weir.models.weights import Array, BertLayer, Weights, distance_bias, read_weights, supported
+from weir.values import dataclass
 
 Tensor: TypeAlias = Any
 """A torch tensor; torch is optional."""

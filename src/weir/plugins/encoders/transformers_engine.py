@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from weir.plugins.encoders.torch_engine import (
     torch_dtype,
     torch_head,
 )
+from weir.values import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,12 +5,11 @@ Models differ in the exposure of a position alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, UnknownName
+from weir.values import dataclass
 
 Z = 1.959963984540054
 """The normal quantile of 95% intervals."""

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -52,6 +52,7 @@ from weir.plugins.importing.cells import (
     unique_cells,
 )
 from weir.settings import IMPORT_BYTES
+from weir.values import dataclass
 
 # ----------
 # Roles of fields, by their names or as the user says.

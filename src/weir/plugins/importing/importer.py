@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, field, replace
 from functools import reduce
 from itertools import chain
 from operator import add
@@ -61,6 +61,7 @@ from weir.plugins.importing.merge import (
     reasons,
 )
 from weir.plugins.importing.readers import READERS, Reader, choose_reader
+from weir.values import dataclass
 
 # ----------
 # Reading one file: its reader, its items, its documents into the spill.
@@ -474,7 +475,7 @@ def write_collection(
     folder: Path,
     spill: DocumentSpill,
     errors: Mapping[str, WeirError] | None = None,
-    request: ImportRequest = ImportRequest(()),
+    request: ImportRequest = ImportRequest(()),  # noqa: B008  frozen
     documents: bool = True,
 ) -> ImportReport:
     """Merge files, write the collection as a new folder, and return the report.

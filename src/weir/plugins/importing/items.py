@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from weir.core.qrels import LARGEST, grade_of, shown_number
@@ -26,6 +26,7 @@ from weir.plugins.importing.cells import (
 )
 from weir.plugins.importing.click_models import ClickShare, parse_click_model
 from weir.plugins.importing.contents import TableRow
+from weir.values import dataclass
 
 # ----------
 # Items of a file.
@@ -79,7 +80,8 @@ class Judgment:
 
 @dataclass(frozen=True)
 class ByWords:
-    """A judgment by words: all documents that contain them are relevant, found once the corpus is known."""
+    """A judgment by words: documents that contain all or any of them (`how`) are relevant. They are searched
+    once the corpus is known."""
 
     query: ItemKey
     words: tuple[str, ...]

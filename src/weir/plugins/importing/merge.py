@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, reduce
 from itertools import pairwise
 from operator import add
@@ -46,6 +46,7 @@ from weir.plugins.importing.items import (
     chosen_grade,
 )
 from weir.settings import IDENTIFIER_BYTES
+from weir.values import dataclass
 
 # ----------
 # Judgments by words that documents hold, as characters or as whole tokens.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from weir.errors import BadValue
 from weir.files.column_names import usual
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.items import Choices, Item
 from weir.registry import Registry
+from weir.values import dataclass
 
 Detect = Callable[[Contents], str]  # the evidence for a format, "" where there is none
 Read = Callable[[Contents, Choices], Iterator[Item]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -40,6 +40,7 @@ from weir.stats.resampling import LEVEL
 from weir.stats.score_bounds import MOST_RANKS, RISING, Unjudged, score_bounds
 from weir.stats.score_rows import unanswered_note
 from weir.stats.significance import adjusted
+from weir.values import dataclass
 
 # Precision by a model's errors on the pairs that people judged too.
 

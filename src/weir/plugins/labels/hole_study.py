@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, product
 from typing import TypeAlias
 
@@ -24,6 +24,7 @@ from weir.stats.label_agreement import bounds, bounds_shown, cohen_kappa, drawn_
 from weir.stats.order_agreement import kendall_tau, order_interval
 from weir.stats.resampling import interval, share_bounds
 from weir.stats.score_bounds import Unjudged, score_bounds
+from weir.values import dataclass
 
 NDCG_AT_10 = parse_measure("nDCG@10")
 MEAN_DECIMALS = 12

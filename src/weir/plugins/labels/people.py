@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, permutations
 
 import numpy as np
@@ -30,6 +29,7 @@ from weir.stats.label_agreement import (
 )
 from weir.stats.preferences import Preference, PreferenceOrder, preference_order, preference_tables
 from weir.stats.resampling import interval
+from weir.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from weir.stats.resampling import interval
 from weir.stats.score_bounds import Unjudged
 from weir.stats.score_rows import exchange_notes
 from weir.stats.sequential import by_lot
+from weir.values import dataclass
 
 SHEET, ABOUT = "to_judge.tsv", "pool.json"
 HEAD = SHEET_HEAD

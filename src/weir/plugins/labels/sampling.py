@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ from weir.core.strings import Float64, Ids, Int32
 from weir.errors import BadValue
 from weir.stats.distributions import normal_quantile, normal_tail, student_quantile, student_tail
 from weir.stats.resampling import ADDED_APART_VALUES, ADDED_VALUES, LEVEL, share_bounds
+from weir.values import dataclass
 
 # Estimates with their intervals; the share by Rogan and Gladen.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import get_args
 
 import numpy as np
@@ -24,6 +24,7 @@ from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of
 from weir.systems.expression import parse_system
 from weir.systems.rerank.reranking import reranked_rows, rows_of_run
+from weir.values import dataclass
 
 VERDICTS = (*get_args(VerdictKind), NOT_KEPT)
 """Every kind of verdict that a trace can show."""
@@ -31,7 +32,7 @@ VERDICTS = (*get_args(VerdictKind), NOT_KEPT)
 
 @dataclass(frozen=True)
 class ModelUse:
-    """Counts of a language model's answers for a system and dataset: verdicts, tokens, dollars, failures."""
+    """Counts of a language model's answers for a system and dataset."""
 
     dataset: str
     system: str

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -57,6 +57,7 @@ from weir.plugins.questions.decision import Decision
 from weir.services.answers import ServiceUsage, answer_key
 from weir.services.requests import Limits
 from weir.stats.sequential import by_lot
+from weir.values import dataclass
 
 MAX_NAMED_SYSTEMS = 3
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from weir.plugins.questions.decision import Decision
 from weir.services.answers import SCORED_KINDS
 from weir.stats.label_agreement import bounds, bounds_shown, cohen_kappa, drawn_tables, few, label_tables
 from weir.stats.resampling import share_bounds
+from weir.values import dataclass
 
 # Probes: changes of a passage that should not raise its grade, such as words of the query (arXiv 2501.17969).
 
@@ -61,7 +61,7 @@ class ProbeResult:
     unread: int
     """Pairs without a grade after the change."""
     gullible: bool
-    """True if it raises grades more often than a second judging does, and than it lowers them."""
+    """True if a tenth of grades or more rise, surely more than fall, and more than rise at a second judging."""
 
     @property
     def share(self) -> float:
@@ -176,8 +176,7 @@ class LabelConsistency:
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """The report on a model's judging: counts of labels and answers, agreement with itself and people, probes, cost,
-    warnings."""
+    """The report on a model's judging of a collection."""
 
     subject: str
     """Name of the collection."""

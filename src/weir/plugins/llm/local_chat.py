@@ -6,7 +6,7 @@ import inspect
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -27,6 +27,7 @@ from weir.plugins.llm.prompts import ChatPrompt
 from weir.plugins.llm.verdicts import ChatReply, Finish, TokenChoice
 from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import AttemptError
+from weir.values import dataclass
 
 # ----------
 # Drawing the next token.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -41,6 +41,7 @@ from weir.plugins.llm.verdicts import (
 )
 from weir.services.requests import shortened
 from weir.systems.rerank.reranking import VIEW
+from weir.values import dataclass
 
 # Prompts of judges as files.
 
@@ -416,7 +417,7 @@ class JudgeSettings:
     samples: int = 1
     """Answers for each pair."""
     combine: Combination = "mode"
-    """Of several grades the most frequent, the lowest of several such, or the mean."""
+    """The most frequent of several grades ("mode"; of equally frequent, the lowest), or their mean."""
     temperature: float | None = 0.0
     """None leaves it to the model."""
     twice: float = 0.1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -13,6 +12,7 @@ from weir.errors import BadValue
 from weir.plugins.llm.verdicts import HIGHEST_SCORE
 from weir.registry import check_whole
 from weir.systems.protocol import PromptPlan
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset

@@ -7,13 +7,13 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from weir.errors import BadValue
 from weir.files.text_files import read_toml
+from weir.values import dataclass
 
 # ----------
 # Passages in prompts: fenced, and searched for prompt injections.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from weir.stats import permutation  # noqa: F401 - registers the test
 from weir.stats.order_agreement import kendall_tau, rbo
 from weir.stats.resampling import interval, ratio_interval
 from weir.stats.significance import adjusted, exact_mean, p_values
+from weir.values import dataclass
 
 # ----------
 # Two orders of the same candidates, query by query: what was lost, what moved, how far, and across which borders.
@@ -352,8 +353,7 @@ class MeanOverQueries:
 
 @dataclass(frozen=True)
 class Gain:
-    """A measure before and after a re-ranking on the judged queries, with interval, p-values and shares of hurt and
-    helped queries."""
+    """A measure before and after a re-ranking on the judged queries."""
 
     measure: str
     queries: int
@@ -390,8 +390,7 @@ class Bias:
 
 @dataclass(frozen=True)
 class Reordering:
-    """How a re-ranking changed its first stage: counts of documents, mean statistics of order, gain and position
-    bias."""
+    """How a re-ranking changed its first stage."""
 
     first: str
     system: str

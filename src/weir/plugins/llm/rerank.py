@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -55,6 +55,7 @@ from weir.systems.protocol import (
     described_depth,
 )
 from weir.systems.rerank.reranking import VIEW, fill_unscored
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
@@ -200,7 +201,11 @@ class PromptRunner(Protocol):
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Yield the answers to `count` prompts, in order."""
+        """Yield the answers to `count` prompts, in order.
+
+        prompt_of: number from 0 -> prompt.
+        progress: called with the number of prompts done.
+        """
 
 
 @dataclass(eq=False)
@@ -280,7 +285,10 @@ class RerankTask:
         progress: Callable[[int], None] | None = None,
         line: str = "",
     ) -> Iterator[tuple[VerdictForm, ChatReply]]:
-        """line: words before the verdict in a published prompt; "" for Weir's prompts."""
+        """Yield (form of the verdict, answer) of each prompt.
+
+        line: words before the verdict in a published prompt; "" for Weir's prompts.
+        """
         tokens: dict[int, str] = {}
 
         def noted(number: int) -> ChatPrompt:
@@ -985,7 +993,7 @@ def traced(
 
     The re-ranking runs again on stored answers; prompts that depend on a missing answer are left out.
 
-    recorded: a client without exchanges; it is used up.
+    recorded: a client without exchanges, not to be used again.
     candidates: the first stage's ranking, cut at the re-ranker's depth.
     """
     verdicts: list[tuple[VerdictKind, object]] = []

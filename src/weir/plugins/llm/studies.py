@@ -9,7 +9,7 @@ import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import TypeVar
@@ -44,6 +44,7 @@ from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, rankings
 from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, Progress, Retriever, only_time
 from weir.systems.rerank.reranking import RerankingSearcher, fill_unscored, rerank_room, reranked_rows
+from weir.values import dataclass
 
 # ----------
 # The passages that a language model reads and its verdicts, answer by answer, while it re-ranks.
@@ -217,7 +218,10 @@ class _StudiedCandidates:
     def reranked(
         self, reranker: LLMReranker, sample: int = 0, progress: Progress | None = None
     ) -> _RerankedOnce:
-        """Answers are stored; raises BadValue for a depth beyond the candidates."""
+        """Re-rank the candidates; raises BadValue for a depth beyond them.
+
+        sample: number, from 0, of the answer to take for each prompt; answers are stored.
+        """
         if reranker.depth is not None and reranker.depth > self.depth:
             raise BadValue(f"candidates were found to {self.depth}; a depth of {reranker.depth} needs more")
         scorer = _LoggedScorer(reranker.ready(self.corpus), sample)
@@ -489,7 +493,7 @@ class StudyRules:
 
 @dataclass(frozen=True)
 class Spread:
-    """The means, their variation and the rank correlations of several re-rankings of the same candidates."""
+    """Statistics of several re-rankings of the same candidates."""
 
     measure: str
     queries: int

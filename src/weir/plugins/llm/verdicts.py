@@ -8,10 +8,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from weir.services.answers import SCORED_KINDS
+from weir.values import dataclass
 
 # ----------
 # Answers.
@@ -25,7 +26,7 @@ TokenChoice: TypeAlias = tuple[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class ChatReply:
-    """A language model's answer to one prompt: text, why it ended, model, counts of tokens, log-probabilities."""
+    """A language model's answer to one prompt."""
 
     text: str
     finish: Finish = "stop"

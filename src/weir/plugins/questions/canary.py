@@ -6,7 +6,6 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from weir.systems import parse_system
 from weir.systems.composite import indexed
 from weir.systems.expression import system as system_of
 from weir.systems.protocol import Context, Retriever
+from weir.values import dataclass
 
 SEED = 23
 """Seed of the random draw of documents and queries."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, direction
 from weir.stats.sequential import LEVEL, by_lot, e_values, first_at, lower_bounds
 from weir.stats.significance import exact_mean
+from weir.values import dataclass
 
 
 @dataclass(frozen=True)

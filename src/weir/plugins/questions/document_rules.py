@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from weir.files.paths import path_of
 from weir.files.text_files import read_text
 from weir.measures.measure import measure
 from weir.stats.score_rows import never_note
+from weir.values import dataclass
 
 HEAD = ("rule", "document", "for", "value")
 EVERYONE = "*"

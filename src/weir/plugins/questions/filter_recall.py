@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, TypeAlias
 
@@ -23,6 +22,7 @@ from weir.errors import BadValue
 from weir.measures.measure import direction, no_direction_note, parse_measure
 from weir.registry import check_whole
 from weir.stats.resampling import has_percentile, mean_bounds, or_nan
+from weir.values import dataclass
 
 Mask: TypeAlias = NDArray[np.bool_]
 Kind: TypeAlias = Literal["by lot", "near", "far"]

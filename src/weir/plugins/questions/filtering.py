@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ from weir.systems.protocol import Context, Retriever, Searcher, Shelf
 from weir.systems.restricted import unrestricted
 from weir.systems.vectors.approximate import FilteringIndex
 from weir.systems.vectors.exact_search import VectorSource, query_dot_products
+from weir.values import dataclass
 
 BLOCK_VECTORS = 1 << 14
 """Vectors that are compared with a query at once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -55,6 +55,7 @@ from weir.systems import system
 from weir.systems.composite import adapted_to, indexed, rankings
 from weir.systems.expression import parse_system
 from weir.systems.protocol import Context, Retriever
+from weir.values import dataclass
 
 CHANGE = 0.02
 MEASURES = ("nDCG@10", "R@10", "RR@10")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -27,6 +27,7 @@ from weir.measures.measure import Measure, direction, parse_measure
 from weir.plugins.questions.document_rules import JoinedRules
 from weir.registry import check_whole
 from weir.stats.resampling import interval
+from weir.values import dataclass
 
 Mask: TypeAlias = NDArray[np.bool_]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from weir.stats.power import POWER
 from weir.stats.resampling import SEED
 from weir.stats.sequential import by_lot, e_values, first_at, lower_bounds
 from weir.stats.significance import exact_mean
+from weir.values import dataclass
 
 FORMAT = "weir gate --sequential 1"
 FORESEEN_DRAWS, FORESEEN_TIMES, FORESEEN_QUERIES = 100, 30, 5000

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -31,6 +30,7 @@ from weir.measures.measure import Measure, parse_measure
 from weir.registry import check_whole
 from weir.stats.resampling import LEVEL, interval, percentiles, resampled_counts
 from weir.stats.sequential import e_values
+from weir.values import dataclass
 
 DECOMPOSABLE = ("DCG", "P", "RBP", "SDCG")
 """Measures that are sums over documents, so that a single label changes them by a known amount."""
@@ -460,7 +460,7 @@ def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> Ma
 
 @dataclass(frozen=True)
 class Migration:
-    """The changes from an old system to a new one, and the verdict of labels."""
+    """The changes of rankings from an old system to a new one, and which is better by the labels."""
 
     dataset: str
     old: str

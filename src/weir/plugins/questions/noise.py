@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations
 
 import numpy as np
@@ -22,6 +21,7 @@ from weir.measures.measure import Measure
 from weir.stats.distributions import student_quantile
 from weir.stats.resampling import LEVEL
 from weir.stats.run_noise import RunNoise
+from weir.values import dataclass
 
 FACTORS = ("system", "judge", "query")
 FEWEST_REPEATS = 5

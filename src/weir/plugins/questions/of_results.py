@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from weir.plugins.questions.system_stages import COMPOSED
 from weir.plugins.report.sections import Section, chosen_clause
 from weir.plugins.report.study import RUN_BYTES, Study
 from weir.systems.expression import parse_system
+from weir.values import dataclass
 
 RULED_DEPTH = 10
 """Number of first documents among which none may break a rule."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -22,6 +21,7 @@ from weir.core.strings import Float64
 from weir.core.subject import Subject
 from weir.stats.distributions import binomial_tail, student_tail
 from weir.stats.sequential import by_lot
+from weir.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from weir.errors import FormatError
 from weir.files.json_record import parse_json
 from weir.files.text_files import read_bytes
 from weir.systems.lexical.passages import WHOLE, Chunked, cut
+from weir.values import dataclass
 
 EXPECTED = (
     'lines of JSON such as {"query": "q1", "document": "d1", "text": "the gold passage"}, or start and end'
@@ -35,7 +35,7 @@ class GoldSpans:
     stop: Int64
 
     def cut_by(self, chunker: Chunked, corpus: Corpus, queries: Ids) -> DocumentLists:
-        """Return, for each query, the documents in which a chunker leaves none of the query's passages whole."""
+        """Return, for each query, the documents whose passages for this query are all cut by the chunker."""
         places = cut(corpus, chunker.words, chunker.overlap, chunker.collapse == "first")
         first, last = (np.searchsorted(places.owner, self.doc, side) for side in ("left", "right"))
         whole: dict[tuple[str, int], bool] = {}

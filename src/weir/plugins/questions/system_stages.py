@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -43,6 +43,7 @@ from weir.systems.rerank.reranking import (
     rows_of_run,
 )
 from weir.systems.restricted import restricted_search
+from weir.values import dataclass
 
 # ----------
 # Rankings of parts, each searched once.

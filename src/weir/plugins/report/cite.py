@@ -6,7 +6,6 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -26,6 +25,7 @@ from weir.plugins.llm.rerank import METHODS
 from weir.stats.compare import ComparisonMethod
 from weir.stats.resampling import interval_methods
 from weir.systems.protocol import RERANKERS, SYSTEMS
+from weir.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -68,6 +68,7 @@ from weir.plugins.report.sections import (
 )
 from weir.plugins.report.study import FEW_QUERIES, RUN_BYTES, Study
 from weir.stats.compare import Comparison, Standing, rank_text
+from weir.values import dataclass
 
 PAGE_BYTES = 9_500_000
 """Size up to which rankings and texts of queries are packed."""
@@ -673,7 +674,8 @@ class QueryScores:
                     values[m, s, at[at >= 0]] = one.of(measure)[at >= 0]
         way = direction(study.measures[0]) or 1
         hardest = np.argsort(way * np.nan_to_num(values[0]).mean(axis=0), kind="stable")
-        values, ids = values[:, :, hardest], tuple(queries[int(n)] for n in hardest)
+        names = queries.tolist()
+        values, ids = values[:, :, hardest], tuple(names[n] for n in hardest.tolist())
         systems = tuple(cell.label for cell in cells)
         base = systems.index(study.baseline) if study.baseline in systems else 0
         gaps = np.nan_to_num(values[0] - values[0, base])

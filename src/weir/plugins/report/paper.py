@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from weir.models.checkpoints import trained_on as model_trained_on
 from weir.plugins.report.study import Study
 from weir.systems.expression import expression_tree
 from weir.systems.fusion.methods import METHODS
+from weir.values import dataclass
 
 IN_DOMAIN = "‡"
 """Mark after a score on data that the system was trained on."""
@@ -105,9 +106,9 @@ def paper_table(
 ) -> Table:
     """Return a table of datasets x systems: in each row the best score bold, the second underlined.
 
-    Averages leave out datasets that some system lacks or on which most were trained, and scores of other data
-    than the published. Below are differences to the baseline in per cent, and counts of datasets above and
-    below it.
+    Averages leave out a dataset that some system lacks, a dataset that most systems were trained on, and scores
+    whose data differ from the published. Below are differences to the baseline in per cent, and counts of
+    datasets above and below it.
 
     units: {dataset: its unit in averages, such as its group}; averages leave out datasets that are not in it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -46,6 +46,7 @@ from weir.plugins.report.sections import (
 )
 from weir.plugins.report.study import Study
 from weir.stats.compare import rank_text
+from weir.values import dataclass
 
 MARKDOWN_LINES = 30
 """Lines of the short text for a pull request."""

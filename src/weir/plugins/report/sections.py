@@ -9,7 +9,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,7 @@ from weir.stats.score_rows import answered_rate, unanswered_outcome
 from weir.stats.significance import TESTS
 from weir.systems.expression import expression_tree
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
+from weir.values import dataclass
 
 MOST_SENTENCES = 5
 """Sentences under what can be concluded, and under what cannot."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -43,6 +43,7 @@ from weir.measures import measures_of
 from weir.measures.measure import direction
 from weir.stats.compare import Comparison, ComparisonMethod, Pair, Standing, with_wider_pairs
 from weir.stats.resampling import DRAWS
+from weir.values import dataclass
 
 MOST_PAIRWISE_SYSTEMS = 6
 """Systems up to which all pairs are compared; of more, each is compared with the baseline."""

@@ -10,7 +10,7 @@ import time
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -64,6 +64,7 @@ from weir.systems.remote.remote_searcher import (
 )
 from weir.systems.vectors.approximate import Loss
 from weir.systems.vectors.store import StoredRows
+from weir.values import dataclass
 
 # ----------
 # Settings: a TOML file, or what a name says.

@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -54,6 +54,7 @@ from weir.systems.remote.remote_searcher import (
     check_on_failure,
     kept_columns,
 )
+from weir.values import dataclass
 
 # ----------
 # Placeholders of requests, and paths into answers.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import quote
 
 from weir.errors import BadValue, ServiceError
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.core.corpus import Corpus

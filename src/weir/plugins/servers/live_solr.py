@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from urllib.parse import quote
@@ -19,6 +18,7 @@ from weir.plugins.servers.live_index import (
     explanation_of,
     words_of,
 )
+from weir.values import dataclass
 
 SHAPE = ("defType", "qf", "df", "tie")
 """Parameters that `QueryShape` holds in fields of its own."""

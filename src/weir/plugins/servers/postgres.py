@@ -10,7 +10,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +58,7 @@ from weir.systems.remote.remote_searcher import (
 )
 from weir.systems.vectors.approximate import Loss
 from weir.systems.vectors.store import StoredRows
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     import psycopg

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -60,6 +60,7 @@ from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, Costs, called, 
 from weir.systems.rerank.reranking import VIEW, CacheCounts, Pairs
 from weir.systems.vectors.journal import hash_texts, locked_store
 from weir.systems.vectors.store import RowStore
+from weir.values import dataclass
 
 # ----------
 # Re-ranking services, from rerank_services.toml: format of requests and answers.
@@ -253,7 +254,7 @@ class ServiceReranker:
 
     @property
     def address(self) -> str:
-        """The service's address up to the version; raises BadValue if it has none."""
+        """The service's address, to which the version and path are appended; raises BadValue if it has none."""
         place = self.model.partition(":")[2]
         address = self.base or (place if "://" in place else "") or self.provider.base
         if not address:

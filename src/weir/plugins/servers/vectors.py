@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from weir.systems.dense_search import DenseRetriever, encoder_of, query_vectors
 from weir.systems.encoded import with_text
 from weir.systems.remote.remote_searcher import check_choice
 from weir.systems.vectors.approximate import Loss
+from weir.values import dataclass
 
 DISTANCES = ("inner", "cosine", "l2")
 INDEXES = ("exact", "hnsw")

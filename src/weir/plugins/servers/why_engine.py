@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TypeAlias
 
@@ -39,6 +39,7 @@ from weir.systems.composite import adapted_to
 from weir.systems.lexical.analyzer import Analyzer, analyzers
 from weir.systems.lexical.bm25 import BM25
 from weir.systems.protocol import Retriever
+from weir.values import dataclass
 
 DEPTH = 100
 """Documents of a ranking, unless the measure reads more."""

@@ -15,7 +15,6 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -46,6 +45,7 @@ from weir.files.integrity import content_hash
 from weir.files.json_record import parse_json
 from weir.files.paths import path_of
 from weir.files.text_files import check_record
+from weir.values import dataclass
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -17,7 +17,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -56,6 +56,7 @@ from weir.plugins.report.page import digest, isolated_html, resource, style_shee
 from weir.plugins.report.paper import trained_on
 from weir.plugins.submissions.packs import RESULTS, unpacked, verify_pack
 from weir.stats.compare import Comparison, ScoreTable, Verdict, compared, table, verdicts_across
+from weir.values import dataclass
 
 MEDIUM_DOCUMENTS, LARGE_DOCUMENTS = 100_000, 1_000_000
 """Sizes from which a collection is medium, and large."""

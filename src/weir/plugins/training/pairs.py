@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,6 +29,7 @@ from weir.plugins.llm.verdicts import ChatReply, VerdictForm, VerdictKind, read_
 from weir.services.answers import ServiceUsage
 from weir.settings import settings
 from weir.systems.lexical.bm25 import BM25
+from weir.values import dataclass
 
 VIEW = "title text"
 """The field of a document that is read."""

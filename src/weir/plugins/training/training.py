@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,6 +49,7 @@ from weir.plugins.training.pairs import (
 )
 from weir.registry import check_whole
 from weir.settings import settings
+from weir.values import dataclass
 
 FORMAT = 1
 DTYPES = ("fp32", "bf16")

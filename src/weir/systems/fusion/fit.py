@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from weir.stats.significance import defined_mean
 from weir.systems.fusion.fuse import Pool, fused, fused_block
 from weir.systems.fusion.methods import METHODS, NORMS, Fusion, Setting, call_of, parse_fusion
 from weir.systems.protocol import Progress
+from weir.values import dataclass
 
 # ----------
 # The settings that are tried.
@@ -45,8 +46,8 @@ def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fus
     runs: number of fused runs.
     step: distance between tried weights, which sum to 1.
 
-    Raises BadValue if no setting is open, for more than 2,000 combinations, and for a step that does not divide
-    1.
+    Raises UnknownName for an unknown method or setting, BadValue if no setting is open, for more than 2,000
+    combinations, and for a step that does not divide 1.
     """
     how = method if isinstance(method, Fusion) else parse_fusion(method)
     fixed: Mapping[str, object] = dict(how.settings) if isinstance(method, Fusion) else call_of(method)[1]
@@ -114,6 +115,7 @@ class Fold:
     """A fold of queries, the settings chosen on all other folds, and the means with these settings."""
 
     number: int
+    """From 1."""
     queries: int
     chosen: Fusion
     fitted: float
@@ -177,12 +179,12 @@ def fit(
     folds: int = FOLDS,
     seed: int = SEED,
 ) -> Fit:
-    """Return a fusion's best settings on judged queries, and for each fold those chosen on the other folds.
+    """Return a fusion's best settings on all judged queries, and for each fold the best on the other folds.
 
     method: a method, with settings to fix, or the fusions to choose from.
 
-    Raises BadValue if no setting is open, for fewer judged queries than folds, for a measure without a
-    direction, and if no judged query has results in two runs.
+    Raises UnknownName for an unknown name, BadValue if no setting is open, for fewer judged queries than
+    folds, for a measure without a direction, and if no judged query has results in two runs.
     """
     tried = candidates(method, len(runs)) if isinstance(method, (str, Fusion)) else tuple(method)
     return cross_validated(trials(tried, Pool.of(runs), qrels, measure), folds, seed)
@@ -225,8 +227,8 @@ def trials(
 
 
 def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
-    """Return the best settings on all queries, and for each fold those that are best on the other folds; ties
-    go to the first tried.
+    """Return the best settings on all queries, and for each fold the best on the other folds; ties go to the
+    first tried.
 
     Raises BadValue for fewer than two folds or more folds than queries.
     """
@@ -264,8 +266,8 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Return the fused run, in the pool's order of queries: a judged query with the settings chosen without its
-    fold, others with the settings chosen on all judged queries.
+    """Return the fused run, in the pool's order of queries: judged queries with the settings chosen without
+    their fold, other queries with the settings chosen on all judged queries.
 
     k: documents per query; None for all.
     """
@@ -300,8 +302,8 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 
 
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
-    """Return tables that compare the cross-validated fusion with the best single run, and as the last a
-    sentence that this run was picked on the same queries.
+    """Return tables that compare the cross-validated fusion with the best single run; the last table says
+    that this run was picked on the same queries.
 
     single: scores by run; the best has the best mean of the first measure.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +23,7 @@ from weir.systems.fusion.methods import (
     united,
     united_sorted,
 )
+from weir.values import dataclass
 
 # ----------
 # Runs in terms of the same queries and documents.

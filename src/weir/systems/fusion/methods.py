@@ -7,7 +7,6 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from weir.core.strings import Float64, Ids, Int32, Int64, Strings, hash_strings
 from weir.errors import BadValue, UnknownName
 from weir.files.parsers import distinct
 from weir.registry import Registry, printed
+from weir.values import dataclass
 
 # ----------
 # The union of several tables of identifiers.
@@ -150,7 +150,7 @@ class ScoreLists:
         return np.bincount(rows, values, len(self.ptr) - 1).astype(np.float64, copy=False)
 
     def _extremes(self) -> tuple[Float64, Float64]:
-        """0 for an empty list."""
+        """Return the (lowest, highest) score of each list, float64[Q] each; 0 for an empty list."""
         extremes, filled = np.zeros((2, len(self.ptr) - 1)), np.flatnonzero(self.list_lengths)
         if len(filled):
             for row, function in zip(extremes, (np.minimum, np.maximum), strict=True):
@@ -169,7 +169,8 @@ def none(lists: ScoreLists) -> Float64:
 
 @NORMS.register("minmax")
 def minmax(lists: ScoreLists) -> Float64:
-    """Return (score - lowest) / (highest - lowest); 1 if all scores of the list are equal. Source: Lee 1997."""
+    """Return (score - lowest) / (highest - lowest); 1 if all scores of the list are equal."""
+    # Lee 1997.
     low, high = lists._extremes()
     return _ratio(lists.score - lists.spread(low), lists.spread(high - low), 1.0)
 
@@ -178,8 +179,9 @@ def minmax(lists: ScoreLists) -> Float64:
 def zscore(lists: ScoreLists) -> Float64:
     """Return (score - mean) / population standard deviation (ZMUV); 0 if all scores are equal.
 
-    A document that is not returned counts like an average one. Source: Montague and Aslam 2001.
+    A document that is not returned counts like an average one.
     """
+    # Montague and Aslam 2001.
     deviation = lists.score - lists.spread(lists.sums(lists.score) / lists.list_lengths)
     spread = np.sqrt(lists.sums(deviation**2) / lists.list_lengths)
     low, high = lists._extremes()
@@ -188,7 +190,8 @@ def zscore(lists: ScoreLists) -> Float64:
 
 @NORMS.register("rank")
 def rank(lists: ScoreLists) -> Float64:
-    """Return 1 - (rank - 1) / number of documents in the list. Source: Lee 1997."""
+    """Return 1 - (rank - 1) / number of documents in the list."""
+    # Lee 1997.
     place = np.arange(len(lists.score)) - np.repeat(lists.ptr[:-1], lists.list_lengths)
     return 1.0 - place / np.repeat(lists.list_lengths, lists.list_lengths)
 
@@ -197,8 +200,9 @@ def rank(lists: ScoreLists) -> Float64:
 def summed(lists: ScoreLists) -> Float64:
     """Return (score - lowest) / the list's sum of (score - lowest).
 
-    1 / length if all scores of a list are equal. Source: Montague and Aslam 2001.
+    1 / length if all scores of a list are equal.
     """
+    # Montague and Aslam 2001.
     raised = lists.score - lists.spread(lists._extremes()[0])
     flat = lists.spread(1.0 / lists.list_lengths)
     return _ratio(raised, lists.spread(lists.sums(raised)), flat)
@@ -444,9 +448,9 @@ def rbc(candidates: Candidates, *, p: float = 0.8) -> Float64:
 
 @fusion("borda")
 def borda(candidates: Candidates) -> Float64:
-    """Sum Borda points: of c documents a run gives its first one c points, its second c - 1, ...
+    """Sum Borda points: of the c documents of all runs, a run gives its first c points, its second c - 1, ...
 
-    Unreturned documents share the remaining points. Source: Aslam and Montague 2001.
+    Documents that a run lacks share its remaining points equally. Source: Aslam and Montague 2001.
     """
     pooled = np.bincount(candidates.query, minlength=candidates.sizes.shape[1])
     shared = (pooled - candidates.sizes + 1) / 2
@@ -458,10 +462,10 @@ def borda(candidates: Candidates) -> Float64:
 def condorcet(candidates: Candidates) -> Float64:
     """Count the documents of the query that a document beats by majority of the runs; ties count half.
 
-    A run prefers documents that it returns to all others, which tie. The count (Copeland's) orders the
-    strongly connected parts of the majority graph as Condorcet-fuse does. Time is quadratic in documents.
-    Source: Montague and Aslam 2002.
+    A run prefers documents that it returns to all others, which tie. Time is quadratic in documents. Source:
+    Montague and Aslam 2002.
     """
+    # The count (Copeland's) orders the strongly connected parts of the majority graph as Condorcet-fuse does.
     score = np.zeros(len(candidates.query))
     cuts = np.searchsorted(candidates.query, np.arange(candidates.sizes.shape[1] + 1)).tolist()
     for start, stop in itertools.pairwise(cuts):

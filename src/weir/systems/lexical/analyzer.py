@@ -6,7 +6,6 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from importlib.resources import files
@@ -22,6 +21,7 @@ from weir.core.strings import Bytes
 from weir.errors import BadValue, UnknownName, require
 from weir.files.text_files import decoded, read_bytes
 from weir.registry import Registry
+from weir.values import dataclass
 
 # ----------
 # White space in UTF-8, as str.split sees it.
@@ -187,7 +187,7 @@ class WordTokenizer:
     """Longest word in UTF-16 units; longer ones are split, as in Lucene."""
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a text in order, found in Python without compiled code."""
+        """Return the words of a text in order."""
         return [text[a:b] for a, b in self.spans(text)]
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
@@ -365,7 +365,7 @@ class Analyzer:
     lower_words: bool = False
     """Lowercase each code point alone, like Java's Character.toLowerCase."""
     stopwords: str | None = None
-    """Name of a list of dropped words, see `stopword_list`."""
+    """Name of a `stopword_list`, whose words are dropped."""
     stemmer: str | None = None
     """"lucene-porter", a Snowball language, or None."""
     cut: Callable[[str], list[str]] | None = None
@@ -388,7 +388,7 @@ class Analyzer:
         return self.cut_version.startswith(OWN_VERSION_PREFIX)
 
     def tokens(self, text: str) -> list[str]:
-        """Return the terms of a text in order, without dropped words; equal to the terms of compiled code."""
+        """Return the terms of a text in order, without dropped words."""
         return [term for term in self.normalise(self.words(text)) if term]
 
     def words(self, text: str) -> list[str]:
@@ -532,7 +532,7 @@ STOPWORDS_BYTES = 1 << 20
 def read_stopwords(path: str) -> frozenset[str]:
     """Return the words in a file, lowercased; | and # begin comments.
 
-    Raises BadValue for a file that is missing, above 1 MiB, empty or not UTF-8.
+    Raises FormatError for a file that is missing or not UTF-8, BadValue if it is empty or above 1 MiB.
     """
     raw = read_bytes(Path(path).expanduser(), STOPWORDS_BYTES + 1)
     if len(raw) > STOPWORDS_BYTES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from itertools import islice, pairwise
 from typing import Literal, TypeAlias
@@ -66,6 +66,7 @@ from weir.systems.protocol import (
     index_repr,
     only_time,
 )
+from weir.values import dataclass
 
 # ----------
 # Presets, by the tool that they reproduce.
@@ -98,7 +99,7 @@ class BM25Preset:
 
     @property
     def analysis(self) -> Analyzer:
-        """The analyzer, with the file of stop words; raises BadValue for an unreadable file."""
+        """The analyzer, with the file of stop words; raises FormatError for an unreadable file."""
         words = analyzers.get(self.analyzer)
         return words if self.stopwords is None else replace(words, dropped=read_stopwords(self.stopwords))
 
@@ -359,7 +360,8 @@ class BM25:
     + 0.5)).
 
     Sources: Robertson et al. 1994; BM25Similarity of Lucene; Kamphuis et al. 2020 on the variants. Raises
-    UnknownName for an unknown preset or analyzer, BadValue for a value out of range.
+    UnknownName for an unknown preset or analyzer, BadValue for a value out of range, FormatError for
+    an unreadable file of stop words.
     """
 
     preset: str = "lucene"
@@ -442,7 +444,8 @@ class BM25:
         return self.indexed(corpus, context, keep_terms=False)
 
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
-        """Return the searcher of a corpus, stored in the context's folder if it has one.
+        """Return the searcher of a corpus, stored in the context's folder if it has one; without one, raises
+        BadValue above the memory budget.
 
         keep_terms: also store each document's terms, for query expansion.
         """
@@ -560,7 +563,7 @@ class BM25F:
     The average is over documents that have the field; idf counts documents with the term in any field.
 
     Sources: Zaragoza et al. 2004; Robertson and Zaragoza 2009. Raises UnknownName for an unknown analyzer,
-    BadValue for a value out of range.
+    BadValue for a value out of range, FormatError for an unreadable file of stop words.
     """
 
     fields: FieldSettings = ("text", "title")

@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
@@ -32,6 +31,7 @@ from weir.settings import memory_budget, require_memory
 from weir.systems.lexical.inverted_index import FORMAT, ForwardIndex, ImpactIndex, work_folder
 from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import Progress
+from weir.values import dataclass
 
 T = TypeVar("T", bound=np.generic)
 
@@ -61,7 +61,7 @@ STATE = "state.json"
 class GrowingFiles:
     """Append-only files of a folder, truncated to their sizes at the last commit when reopened.
 
-    about: identifies the content; other content is removed.
+    about: identifies the content; files with other content are removed.
     """
 
     def __init__(self, folder: Path, about: Mapping[str, object]) -> None:
@@ -121,7 +121,8 @@ class GrowingFiles:
             (self.folder / name).unlink(missing_ok=True)
 
     def content(self, name: str, dtype: type[T], in_memory: bool = True) -> NDArray[T]:
-        """Return a file's content as an array, read or memory-mapped; empty if there is no file."""
+        """Return a file's content as an array, read (`in_memory`) or memory-mapped; empty if there is no
+        file."""
         if name in self._files:
             self._files[name].flush()
         path = self.folder / name
@@ -194,9 +195,9 @@ def expected_pairs(corpus: Corpus) -> int:
 
 @contextmanager
 def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator[GrowingFiles]:
-    """Yield, for the block, the growing files of part number `part` of the index `folder`.
+    """Yield the growing files of part number `part` of the index `folder`, and close them after the block.
 
-    about: see `GrowingFiles`.
+    about: identifies the content.
     """
     files = GrowingFiles(work_folder(folder, str(part)), {**about, "format": FORMAT})
     try:
@@ -256,7 +257,7 @@ class Spool:
     vocabulary: str
     """Prefix of its vocabulary's files; fields with a common vocabulary share them."""
     count: type[np.uint16] | type[np.int32]
-    """Type of a count, see `count_type`."""
+    """Type of a count, from `count_type`."""
 
     @property
     def lengths(self) -> Int32:

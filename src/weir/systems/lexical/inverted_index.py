@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from weir.kernels.inverted.packed import ARRAYS, PackedLists, PlainLists, flaw, 
 from weir.kernels.inverted.search import Impacts, search
 from weir.settings import settings
 from weir.systems.protocol import TermScores
+from weir.values import dataclass
 
 # ----------
 # Validate arrays before unchecked loops. Compiled loops test no bounds. Once arrays pass these checks, every position
@@ -157,7 +158,8 @@ class TopDocuments:
 
 
 def tie_order(corpus: Corpus) -> Int32:
-    """Return int32[documents], the corpus number of each internal number, which are in tie order."""
+    """Return the corpus numbers of all documents in tie order, int32[documents]; internal numbers follow this
+    order."""
     order = np.empty(len(corpus), np.int32)
     order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
     return order

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from string import ascii_lowercase
 
 from weir.core.corpus import Corpus
 from weir.core.rounding import percent
 from weir.systems.lexical.analyzer import CJK_LETTERS, THAI_LETTERS, Analyzer, analyzers
+from weir.values import dataclass
 
 SCRIPTS = {
     "cjk": CJK_LETTERS,
@@ -69,6 +69,7 @@ class Language:
     """
 
     name: str
+    """Such as "german", "cjk" or "another script"."""
     evidence: str
     """The reason, in words."""
     analyzer: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,6 +34,7 @@ from weir.systems.protocol import (
     index_repr,
 )
 from weir.systems.restricted import unrestricted
+from weir.values import dataclass
 
 # ----------
 # Passages as a corpus: places are stored, texts and names are made when they are read.
@@ -218,7 +218,7 @@ class Chunked:
     BadValue for settings out of range.
     """
 
-    system: Retriever = BM25()  # noqa: RUF009 - a frozen value
+    system: Retriever = BM25()
     """Finds the passages."""
     words: int = 150
     """Words of a passage at most, split at white space; each has its document's title."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +28,7 @@ from weir.systems.protocol import (
     index_repr,
     only_time,
 )
+from weir.values import dataclass
 
 MAX_DOCUMENT_SHARE = 0.1
 """Words in a larger share of the documents are never added."""
@@ -55,15 +54,15 @@ Answers = tuple[Int64, Int32, Float32]
 class RM3:
     """Search again by BM25 after adding the heaviest words of the first results to the query (RM3).
 
-    Equals Anserini's RM3 with its rounding: words have 2 to 20 ASCII letters or digits and occur in at most a
-    tenth of the documents; each result, and their mixture, keeps its `terms` heaviest, ties alphabetically or
-    by ascending id. Query words in no document do not count in its length. Unlike there, terms of weight 0
-    find nothing.
+    Equals Anserini's RM3 with its rounding, but terms of weight 0 find nothing. Words have 2 to 20 ASCII
+    letters or digits and occur in at most a tenth of the documents. Each result keeps its `terms` heaviest
+    words, and so does their mixture. Ties are ordered alphabetically, ties of results by ascending id. Query
+    words in no document do not count in the query's length.
 
     Source: Abdul-Jaleel et al. 2004; Anserini 1.7.1, Rm3Reranker. Raises BadValue for settings out of range.
     """
 
-    first: BM25 = BM25()  # noqa: RUF009 - a frozen value
+    first: BM25 = BM25()
     """A bm25 over one field."""
     docs: int = 10
     """First results from which words are taken."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import TypeVar
@@ -18,6 +17,7 @@ from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.kernels import words as tokenize
 from weir.systems.lexical.analyzer import Analyzer, WordTokenizer, analyzers, tokenizer
+from weir.values import dataclass
 
 # ----------
 # The tables of a tokenizer for the compiled scanner.
@@ -394,9 +394,9 @@ def weighted_jaccard(a: Float64, b: Float64) -> float:
     """Return the weighted Jaccard index of two vectors of shares: the sum of elementwise minima, divided by
     the sum of maxima.
 
-    1 for equal shares, 0 without a common word, NaN without words. Source: Ioffe 2010, as in Thakur et al.
-    2021, appendix F.
+    1 for equal shares, 0 without a common word, NaN without words.
     """
+    # Ioffe 2010, as in Thakur et al. 2021, appendix F.
     larger = float(np.maximum(a, b).sum())
     return float(np.minimum(a, b).sum()) / larger if larger else float("nan")
 

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -39,6 +39,7 @@ from weir.systems.remote.remote_searcher import (
     check_on_failure,
     kept_ranking,
 )
+from weir.values import dataclass
 
 # ----------
 # The process.
@@ -191,7 +192,7 @@ class Command:
 
     command: str
     """Split like a shell does, but run without one; {dataset} in it is replaced by the collection's name. The
-    contents of the program and of the first file after it are part of the key.
+    contents of the program and of the first file among its arguments are part of the key.
     """
     version: str | None = None
     """Identifies the searched data in keys. With a version answers are stored and never requested twice; without one

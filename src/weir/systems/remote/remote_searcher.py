@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from itertools import islice
 from math import comb
 from pathlib import Path
@@ -38,6 +38,7 @@ from weir.services.answers import (
 from weir.services.requests import CONTINUES
 from weir.systems.composite import AnsweredDocuments, known_rows
 from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, check_k, index_repr
+from weir.values import dataclass
 
 # ----------
 # The fingerprint of a collection that is copied to a server.
@@ -206,7 +207,7 @@ class RemoteService:
     confirm: Callable[[], None] = lambda: None
     """Called after new answers are stored; raises if `about` no longer describes the service."""
     unknown: str = "refuse"
-    """Treatment of documents outside the collection, see `known_rows`."""
+    """Treatment of documents outside the collection: "refuse" or "drop"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,9 +226,9 @@ class RemoteSearcher:
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the service's rankings; answers are stored, and requested again only without `context.reuse`.
 
-        Raises ServiceError for unanswered queries unless they may be missing, and for too many in a row;
-        BadRanking for unknown documents unless they are dropped. Warns (RankingWarning) of missing queries and
-        dropped documents, and if only the longest queries have no results.
+        Raises ServiceError for unanswered queries unless they may be missing, and for too many failures in a
+        row; BadRanking for unknown documents unless they are dropped. Warns (RankingWarning) of missing
+        queries and dropped documents, and if only the longest queries have no results.
         """
         check_k(k)
         service, report, total = self.service, context.progress, len(queries)

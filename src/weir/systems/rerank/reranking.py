@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
@@ -37,6 +37,7 @@ from weir.systems.protocol import (
 from weir.systems.restricted import LOWEST_SCORE
 from weir.systems.vectors.journal import Hashes, hash_texts
 from weir.systems.vectors.store import EncodingBlocks, RowStore, completed
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.models.tokens import Text
@@ -291,8 +292,8 @@ def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> i
 
 
 def reranked_rows(system: TwoStage, run: Run, queries: Queries, corpus: Corpus) -> Int64:
-    """Return the rows of a run to score, int64: of each ranking the first, up to the depth, which a document
-    with the query's identifier does not use up."""
+    """Return the rows of a run to score, int64: each ranking's first documents, up to the depth, not counting
+    a document with the query's identifier."""
     own, depth = corpus.ids.codes(queries.ids.strings), rerank_depths(system, queries)
     rank, query = run.ranks(), run.query_of_row()
     place = np.full(len(run), np.iinfo(np.int64).max)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from weir.argument_types import checked, named_arguments
@@ -26,6 +25,7 @@ from weir.systems.protocol import (
     described_depth,
 )
 from weir.systems.rerank.reranking import VIEW, PairModel, PairScorer
+from weir.values import dataclass
 
 # ----------
 # Re-ranking by the scores of another system.
@@ -103,6 +103,7 @@ class PairReranker:
     """Registered name of the re-ranker."""
     encoder: PairCheckpoint
     depth: int | None = None
+    """None for 100, or for all candidates."""
 
     def __post_init__(self) -> None:
         check_depth(self.name, self.depth)

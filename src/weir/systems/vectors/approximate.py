@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -14,6 +13,7 @@ from weir.core.strings import Float32, Int32, Int64
 from weir.errors import BadValue
 from weir.registry import Registry
 from weir.systems.vectors.exact_search import Found, VectorSource, query_dot_products, search
+from weir.values import dataclass
 
 
 class Approximate(Protocol):
@@ -37,7 +37,8 @@ class FilteringIndex(Protocol):
     """An approximate vector index whose searches may be restricted to some documents."""
 
     def efforts(self) -> tuple[int, int]:
-        """Return (default, largest) effort of a search, the part of the index that it visits; 0 for all."""
+        """Return the (default, largest) effort of a search, such as efSearch of HNSW; (0, 0) for an index
+        without one."""
 
     def can_filter(self) -> bool:
         """Return True if `near_among` can apply a filter while it searches."""
@@ -48,7 +49,7 @@ class FilteringIndex(Protocol):
         """Return (up to k document numbers of a query, int64, best first; number of vectors compared, NaN if
         unknown).
 
-        effort: how much of the index to visit, 0 for the default.
+        effort: how much of the index to visit, at most the largest of `efforts`.
         permitted: bool[N]; None for all documents.
         """
 

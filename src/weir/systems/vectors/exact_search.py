@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from weir.core.strings import Float32, Float64, Int32, Int64
 from weir.errors import BadValue
 from weir.settings import settings
 from weir.systems.protocol import Progress
+from weir.values import dataclass
 
 if TYPE_CHECKING:
     from weir.kernels.dot_product import BestKeys, DocumentBlock, PackedQueries, Panels, QueryVectors

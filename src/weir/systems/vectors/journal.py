@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -25,6 +25,7 @@ from weir.errors import FormatError, StoreError, StoreWarning, give_warning, is_
 from weir.files.atomic import atomic_dir, storing, sweep_inside, write_json
 from weir.files.json_record import read_json
 from weir.files.leases import locked
+from weir.values import dataclass
 
 T = TypeVar("T")
 
@@ -121,8 +122,8 @@ class Journal:
 
     folder: Path
     record: np.dtype[Any]
-    """Dtype of a record: row counts, the first of which rises with every batch; checksums; a constant `size`;
-    and last `check`, a hash of the bytes before it."""
+    """Dtype of a record: row counts (the first rises with every batch), checksums, a constant `size`, and
+    last `check`, a hash of the bytes before it."""
     columns: tuple[JournalColumn, ...]
     about: str
     """Description of the contents as JSON, "" if unknown."""
@@ -183,7 +184,8 @@ class Journal:
         _put(self.folder / JOURNAL, len(records) * self.record.itemsize, record.view(np.uint8), durable)
 
     def mend(self, width: Callable[[int], Sequence[int]], moved_rows: MovedRows | None = None) -> int:
-        """Remove a store's damaged batches, and return the number of rows left; the caller holds the lock.
+        """Remove a store's damaged batches, and return the rows left in the last column; the caller holds the
+        lock.
 
         width: maps the size of a vector to the bytes of a row in each column.
         moved_rows: adjusts rows to their new offset; None removes their batch.
@@ -284,7 +286,7 @@ def mended(
     again later.
 
     read: reads the store, and compares checksums if its argument is True.
-    width, moved_rows: see `Journal.mend`.
+    width, moved_rows: passed to `Journal.mend`.
 
     Raises StoreError if the store cannot be repaired.
     """

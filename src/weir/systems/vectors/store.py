@@ -9,7 +9,7 @@ import math
 import mmap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -35,6 +35,7 @@ from weir.systems.vectors.journal import (
     mended,
     store_folder,
 )
+from weir.values import dataclass
 
 # ----------
 # Codecs: rows on disk as float32, or in fewer bytes.

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from functools import cached_property
 from statistics import median
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from weir.errors import BadValue
 from weir.plugins.app.judging.journal import GRADED, Event, Item, Pair, Standing, Task, seats
 from weir.plugins.app.judging.tasks import JudgingPair, Tasks
+from weir.values import dataclass
 
 CLAIM_SECONDS = 1800.0
 """Seconds after which an unanswered pair is offered to others."""
@@ -27,12 +28,13 @@ LAST_ANSWERS = 50
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a pool's judging: grade scale, judges of a pair, repeats, hidden suggestions, disagreement.
+    """Settings of a pool's judging.
 
     Raises BadValue for a value out of range.
     """
 
     grades: tuple[int, ...] = (0, 1, 2, 3)
+    """The scale."""
     each: int = 1
     """Judges of each pair."""
     overlap: float = 0.0
@@ -299,7 +301,7 @@ def next_decision(table: Table, judge: str) -> Turn | None:
 
 @dataclass(frozen=True)
 class Progress:
-    """A judge's progress: pairs done, left and deferred, with the time of an answer."""
+    """A judge's progress."""
 
     done: int
     """Answers in force."""

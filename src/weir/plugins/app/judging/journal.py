@@ -9,12 +9,13 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import astuple, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from weir.errors import StoreError
 from weir.files.journal_labels import APPLICATION_ID, JOURNAL_VERSION
+from weir.values import dataclass
 
 Kind: TypeAlias = Literal[
     "graded", "accepted", "unable", "later", "preferred", "noted", "withdrawn", "undone"

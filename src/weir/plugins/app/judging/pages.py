@@ -7,8 +7,8 @@ import re
 import secrets
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of_class
+from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl
 
@@ -37,6 +37,7 @@ from weir.plugins.app.queries_page import Listed
 from weir.plugins.app.server import Download, Page, Redirect, Visit, address
 from weir.plugins.questions.decision import Decision
 from weir.stats.preferences import Preference, PreferenceOrder, preference_order
+from weir.values import dataclass
 
 REASONS = ("no text", "another language", "the query is not clear", "needs an expert")
 """Offered reasons of "cannot tell"."""
@@ -51,7 +52,7 @@ SHOWN_LABELS = 200
 
 @dataclass(frozen=True)
 class _ShownPool:
-    """A pool's facts on all its pages: names, grades, reasons, guidelines."""
+    """A pool's facts on all its pages."""
 
     name: str
     """Its name in URLs."""
@@ -77,7 +78,7 @@ class _ShownPair:
     fields: Fields
     """Its metadata, such as price and brand."""
     kind: str
-    """Kind of the own answer, see `Event.kind`; "" without one."""
+    """Kind of the own answer, such as "graded"; "" without one."""
     grade: float | None
     """The own grade; None without one."""
     reason: str
@@ -428,7 +429,7 @@ def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
 
 @dataclass(frozen=True)
 class RoomRow:
-    """A row of the list of pools: sizes, judged pairs, disagreements."""
+    """A row of the list of pools."""
 
     name: str
     collection: str

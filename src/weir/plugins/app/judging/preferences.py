@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from weir.core.run import Run
@@ -12,6 +11,7 @@ from weir.errors import BadValue
 from weir.plugins.app.judging.assignment import CLAIM_SECONDS, Table, drawn
 from weir.plugins.app.judging.journal import Item, Task
 from weir.plugins.app.judging.tasks import Tasks
+from weir.values import dataclass
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, s
 
 
 def next_comparison(table: Table, comparisons: Sequence[Comparison], judge: str) -> Comparison | None:
-    """Return a judge's next comparison: last shown, else short of judges, else deferred; None if nothing is left."""
+    """Return a judge's next comparison: last shown, else lacking judges, else deferred; None if nothing is left."""
     mine = table.in_front(judge)
     if before_me := [one for one in comparisons if one.item(judge) in mine]:
         return max(before_me, key=lambda one: mine[one.item(judge)])

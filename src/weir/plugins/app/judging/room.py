@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +46,7 @@ from weir.plugins.labels.pools import (
 )
 from weir.plugins.questions.decision import Decision, decision_of
 from weir.stats.order_agreement import OrderAgreement, order_agreement
+from weir.values import dataclass
 
 TEST = "permutation"
 """The default test of verdicts."""
@@ -65,7 +66,7 @@ class Answer:
     seconds: float | None = None
     """Time as the page measured it."""
     key: str = ""
-    """See `Event.key`."""
+    """An answer sent twice with one key counts once."""
 
 
 @dataclass(frozen=True)
@@ -373,7 +374,7 @@ class Room:
         return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
 
     def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
-        """Withdraw those labels that are still in force, and return their number."""
+        """Withdraw the labels that are still in force, and return their number."""
         now = time.time()
         with self.journal.writing() as standing:
             there = [one for one in labels if standing.label(one.item) == one]

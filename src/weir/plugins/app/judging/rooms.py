@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from weir.core.corpus import Queries
@@ -23,6 +23,7 @@ from weir.plugins.app.judging.journal import Pair
 from weir.plugins.app.judging.room import JOURNAL, Room
 from weir.plugins.app.judging.tasks import QUERIES, same_query, tasks_of_pool, write_pairs, write_queries
 from weir.plugins.labels.pools import SHEET, about_sheet, open_sheet, sheet_text
+from weir.values import dataclass
 
 BESIDE = "-judging"
 """Ending of the folder of pools, after the results folder's name."""

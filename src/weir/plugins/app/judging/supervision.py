@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 
@@ -19,6 +18,7 @@ from weir.plugins.app.judging.tasks import Tasks
 from weir.plugins.labels.people import Kappa, kappas_of
 from weir.stats.label_agreement import many_raters
 from weir.stats.resampling import fewest, mean_bounds, or_nan, share_bounds
+from weir.values import dataclass
 
 QUICK_WORDS = 20.0
 """Words a second, several times reading speed: quicker answers were given without reading."""
@@ -63,7 +63,7 @@ class _Suggested:
 
 @dataclass(frozen=True)
 class JudgeRow:
-    """A judge's counts, mean grade, speed, longest run, repeated pairs, drift, use of suggestions, remarks."""
+    """A judge's work on a pool, as its supervisor sees it."""
 
     name: str
     graded: int

@@ -6,7 +6,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from weir.plugins.labels.pools import (
     sheet_text,
     write_pool,
 )
+from weir.values import dataclass
 
 QUERIES = "queries.jsonl"
 """File of a golden set's queries, in its pool's folder."""
@@ -71,7 +72,7 @@ class JudgingPair:
     title: str
     text: str
     content: str
-    """See `content_hash`."""
+    """`content_hash` of title and text."""
 
     @property
     def pair(self) -> Pair:
@@ -81,8 +82,7 @@ class JudgingPair:
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """The ungraded pairs of a pool, in order, with query texts, guidelines, a model's suggested grades, grade
-    scale."""
+    """The ungraded pairs of a pool, in order, with all that judges are shown."""
 
     name: str
     """Name of the collection."""

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from weir.plugins.importing.items import (
     value_at,
 )
 from weir.plugins.importing.readers import reader, when
+from weir.values import dataclass
 
 ORIGIN = "clicks"
 POSITION_LIMIT = 10_000

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -63,6 +63,7 @@ from weir.plugins.importing.items import (
     value_at,
 )
 from weir.plugins.importing.readers import reader
+from weir.values import dataclass
 
 # ----------
 # Rows of a file, and the roles of their fields.

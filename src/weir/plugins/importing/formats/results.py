@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -46,6 +46,7 @@ from weir.plugins.importing.items import (
     value_at,
 )
 from weir.plugins.importing.readers import reader, when
+from weir.values import dataclass
 
 # ----------
 # A list of documents under each query: DPR, Pyserini, Atlas, FiD, RankGPT, Patapsco.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ from weir.plugins.importing.importer import ImportReport, spill_documents, write
 from weir.plugins.importing.items import Document, FileRemark, FoundQuery, Item, ItemKey, Judgment
 from weir.plugins.importing.merge import FileCounts, ImportedFile, document_spill
 from weir.plugins.importing.references.materialize import home, materialized, not_materialized
+from weir.values import dataclass
 
 _NAME = re.compile(r"irds:([\w./-]+)(?:#([\w+]+))?")
 _QUERY_TEXTS = ("text", "title", "query", "question")

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
@@ -30,6 +30,7 @@ from weir.plugins.importing.references.materialize import (
     not_materialized,
 )
 from weir.settings import hub_cache, hub_offline
+from weir.values import dataclass
 
 # ----------
 # The roles of the files of a data set, by the names in use on the hub:

@@ -54,7 +54,7 @@ def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | 
 
 
 def not_materialized(name: object) -> DownloadError:
-    """Return the error for a collection that may not be fetched."""
+    """Return the error for a collection that is not in Weir's home while fetching is off."""
     return DownloadError(f"{name} is not in Weir's home yet; `fetch=True` imports it")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from weir.plugins.importing.importer import ImportRequest, InputFile, import_req
 from weir.plugins.importing.items import LEAST_IMPRESSIONS, Choices
 from weir.plugins.importing.readers import READERS
 from weir.plugins.importing.references.materialize import identity, materialized
+from weir.values import dataclass
 
 # ----------
 # A TOML file that describes a collection of another layout:
