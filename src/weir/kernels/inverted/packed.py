@@ -21,9 +21,7 @@ UInt16: TypeAlias = NDArray[np.uint16]
 
 HALF = 0xFFFF
 """Mask of the lower half of a document's number."""
-_MOST_LEVELS = (
-    1 << 8
-)  # distinct impacts that a byte tells apart; the table of more would not stay in the cache
+_MOST_LEVELS = 1 << 8  # distinct impacts that a byte tells apart
 _SLOT_BITS = 10
 
 
