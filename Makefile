@@ -20,8 +20,9 @@ RESOLVED = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 
 # Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
 export PYTHONDONTWRITEBYTECODE =
-# As many processes as cores run the tests: further threads of OpenBLAS only wait.
+# As many processes as cores run the tests: further threads of OpenBLAS only wait, those of PyTorch use up processors to wait.
 export OPENBLAS_NUM_THREADS = 1
+ONE_THREAD = WEIR_THREADS=1 OMP_NUM_THREADS=1
 
 .PHONY: demo test test-slow test-torch explore fuzz oldest newest lock wheel check bench docs coming-from golden clean
 
@@ -38,7 +39,7 @@ test-slow: .venv/slow .venv/neural  ## real collections and servers (skipped wit
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m slow --ignore tests/bridges --ignore tests/neural
 
 test-torch: $(BRIDGES)         ## what needs PyTorch, in an environment of its own: engines, checkpoints, bridges
-	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest -n 2 --dist loadgroup tests/neural tests/bridges
+	HF_HUB_OFFLINE=1 $(ONE_THREAD) $(BRIDGES) -m pytest -n 2 --dist loadgroup tests/neural tests/bridges
 
 explore: .venv/dev .venv/neural  ## the properties with new examples each time, and three times as many as in `make test`
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" tests/property tests/unit -k "not conform"

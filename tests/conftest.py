@@ -149,6 +149,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if some else True
 
 
+LONGEST_ID = 200
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a long text by its beginning: workers tell each other the names of all tests, and one had 16 million letters."""
+    if not isinstance(val, (str, bytes)) or len(val) <= LONGEST_ID:
+        return None
+    return f"{val[:LONGEST_ID]!r} and more"
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect without looking for garbage: a million objects that stay, the tests, took a third of the time."""

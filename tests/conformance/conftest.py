@@ -39,6 +39,9 @@ def run(checkout):
     env["WEIR_HOME"] = str(checkout.parent / "home")
     env["WEIR_SHARED"] = str(SOURCE)
     env["PIP_NO_COMPILE"] = "1"  # modules that are imported are compiled then
+    env["NUMBA_CACHE_DIR"] = str(
+        checkout.parent / "kernels"
+    )  # compiled once for all of a module's environments
 
     def shell(line: str, network: bool = False, path: str = "bin") -> subprocess.CompletedProcess[str]:
         own = {"PATH": os.pathsep.join([str(checkout.parent / path), env["PATH"]])}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("walk-throughs")  # of one copy
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ADDITIONS = {
@@ -58,8 +59,12 @@ def copy(tmp_path_factory) -> Path:
         if (ROOT / name).is_file():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, place / name)
-    if (ROOT / ".mypy_cache").is_dir():
-        shutil.copytree(ROOT / ".mypy_cache", place / ".mypy_cache")
+    for made in (
+        ".mypy_cache",
+        "src/weir/kernels/__pycache__",
+    ):  # what is as it was isn't checked or compiled again
+        if (ROOT / made).is_dir():
+            shutil.copytree(ROOT / made, place / made)
     for _, name, language, content in blocks():
         path = place / name
         text = changed(path.read_text(encoding="utf-8"), content) if language == "diff" else content

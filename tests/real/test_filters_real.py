@@ -8,7 +8,6 @@ import zlib
 
 import numpy as np
 import pytest
-from tests.real.search_engine import engine_running
 from tests.unit.postgres_place import postgres_running
 
 import weir
@@ -31,7 +30,7 @@ def bag_of_words(texts):
 
 
 @contextlib.contextmanager
-def system_of(name, encoder, shared, folder, monkeypatch):
+def system_of(name, encoder, started, folder, monkeypatch):
     if name == "faiss":
         pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[neural]'")
         yield SYSTEMS.get("dense")(encoder, index="HNSW32")
@@ -43,20 +42,26 @@ def system_of(name, encoder, shared, folder, monkeypatch):
             file.write_text('dsn = "${PGURL}"\n' + settings)
             yield SYSTEMS.get("postgres")(str(file), encoder=SYSTEMS.get("dense")(encoder))
         return
-    with engine_running(name, shared, folder / "engine") as server:
-        file.write_text(f'url = "{server.url}"\n' + settings)
-        yield SYSTEMS.get("elasticsearch")(str(file), encoder=SYSTEMS.get("dense")(encoder))
+    file.write_text(f'url = "{started(name).url}"\n' + settings)
+    yield SYSTEMS.get("elasticsearch")(str(file), encoder=SYSTEMS.get("dense")(encoder))
 
 
-@pytest.mark.parametrize("name", ["faiss", "pgvector", "opensearch"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "faiss",
+        "pgvector",
+        pytest.param("opensearch", marks=pytest.mark.xdist_group("engines")),
+    ],
+)
 def test_a_filter_after_the_search_leaves_what_it_permits_and_one_during_it_more(
-    shared, tmp_path, monkeypatch, name
+    shared, started, tmp_path, monkeypatch, name
 ):
     whole = weir.load(shared / "data" / "scifact")
     dataset = weir.Dataset.of(whole.corpus, whole.queries.take(np.arange(60)), whole.qrels)
     encoder = weir.encoder(bag_of_words, name="words", version="1", similarity="cosine")
     rules = weir.FilterRules(selectivity=(1, 0.1), overfetch=(1, 40), effort=(1000,))
-    with system_of(name, encoder, shared, tmp_path, monkeypatch) as system:
+    with system_of(name, encoder, started, tmp_path, monkeypatch) as system:
         [study] = weir.filters(dataset, system, rules=rules)
         if name == "pgvector":
             (tmp_path / "engine.toml").write_text(

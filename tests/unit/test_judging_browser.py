@@ -16,7 +16,7 @@ from weir.plugins.app.judging.journal import Journal
 
 pytestmark = pytest.mark.xdist_group("browser")
 SECRET = "0123456789abcdef"
-LOOKS = [(1440, 900, "light"), (1440, 900, "dark"), (390, 844, "light"), (390, 844, "dark")]
+LOOKS = [(1440, 900, "light"), (390, 844, "dark")]
 
 
 def opened(pool, port="0"):

@@ -398,7 +398,7 @@ class AttemptError(Exception):
     free: bool = False
     """True if the service cannot have charged for it."""
     absent: bool = False
-    """True if nothing listens there and never answered this process."""
+    """True if nothing listens at the address, and it never answered this process."""
     attempts: int = field(default=1, init=False)
     """Number of attempts; set when the last one has failed."""
 
@@ -606,6 +606,9 @@ class BudgetLedger(Protocol):
 
     def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
         """Reserve budget and rate for a request, and return (reservation number, seconds waited).
+
+        service: name of the server, whose requests share a rate.
+        tokens: upper estimate for request and answer.
 
         Raises ServiceError if the budget is exhausted.
         """
