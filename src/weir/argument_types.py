@@ -108,8 +108,8 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def named_arguments(called: T) -> T:
-    """Return a function or dataclass, which is changed in place, that raises CallError for an unknown,
-    surplus or repeated argument.
+    """Return a function, or a dataclass changed in place, that raises CallError for an unknown, surplus or
+    repeated argument.
     """
     function: Any = vars(called)["__init__"] if isinstance(called, type) else called
 
@@ -135,8 +135,8 @@ def named_arguments(called: T) -> T:
 
 
 def converted(value: object) -> Sequence[object] | None:
-    """Return the values of Weir that an object of another package is; None for plain values, and if no plug-in
-    converts it.
+    """Return an object of another package as values of Weir; None for plain values, and if no plug-in converts
+    it.
 
     Raises BadValue for an object that cannot be converted.
     """
@@ -149,7 +149,7 @@ def converted(value: object) -> Sequence[object] | None:
 
 
 def converted_one(value: object) -> object:
-    """Return the one value of Weir that an object of another package is, and other objects as they are.
+    """Return an object of another package as one value of Weir; other objects as they are.
 
     Raises BadValue for an object that is several values, or cannot be converted.
     """
@@ -163,8 +163,8 @@ def converted_one(value: object) -> object:
 
 
 def with_converted(values: object) -> object:
-    """Return a list or dict in which objects of other packages are values of Weir, or the list of values that such an
-    object is; the same value if there is none."""
+    """Return a list or dict with objects of other packages converted to values of Weir, or a single such object as a
+    sequence of values; the same value if nothing is converted."""
     if isinstance(values, Mapping):
         named = {name: converted_one(one) for name, one in values.items()}
         return values if all(named[name] is one for name, one in values.items()) else named

@@ -34,6 +34,7 @@ NAME_CHARACTERS = 80
 class Registry(Generic[T]):
     """A mapping from names to values, such as measures or systems, with imports on look-up.
 
+    kind: a word for the values in messages, such as "measure".
     lazy: a package that imports, and so registers, its names on look-up.
     more: a function that registers further names, called when a name is not found elsewhere.
     group: group of entry points of other distributions, by default `weir.<kind>s`.

@@ -25,7 +25,7 @@ class Settings:
     threads: int
     """Worker threads of search and indexing (WEIR_THREADS, else the cores this process may use)."""
     mirror: str | None
-    """Address tried before the published ones, same layout (WEIR_MIRROR)."""
+    """Address of a copy with the published layout, tried first (WEIR_MIRROR)."""
     api_budget: str | None = None
     """Maximal cost of API requests in one run (WEIR_API_BUDGET)."""
     api_price: str | None = None
@@ -215,8 +215,8 @@ def size_of(text: str) -> int:
 
 
 def require_memory(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue if the work `what` needs about `count` bytes, above the memory limit; less than 1 MiB
-    always passes.
+    """Raise BadValue if `count` bytes, for the work `what`, exceed the memory limit; less than 1 MiB always
+    passes.
 
     remedy: a clause on how to need less.
     """
@@ -231,8 +231,8 @@ def require_memory(count: int, what: str, remedy: str = "") -> None:
 
 
 def require_addresses(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue if the work `what` needs `count` bytes, and `ulimit -v` leaves fewer; pass where no
-    limit can be read.
+    """Raise BadValue if `ulimit -v` leaves fewer than `count` bytes, for the work `what`; pass if no limit can
+    be read.
 
     remedy: a clause on how to need less.
     """

@@ -126,13 +126,13 @@ def why_command(results: tuple[str, ...], given: Given, form: str | None) -> int
     """Explain a difference.
 
     Lists the settings that can be the reason why two numbers differ, in the order of their likely effect.
-    RESULTS: two folders such as results/scifact/bm25-fa19b4d424; or one, which is compared with the published
-    model that its system should reproduce, or with the named one; or judgments and two runs, files or such
-    folders; or, with --collection, two systems: an index of Elasticsearch, OpenSearch or Solr, which is asked
-    for its analyzers, terms and scores, and bm25(...) or another such index. The gap is the second minus the
-    first. Results are scored again by other rules if possible: tie rule, self-matches, unanswered queries,
-    depth, and for a published number cut-off, capped recall, relevance level and gains. Nothing is
-    downloaded.
+    RESULTS: two folders such as results/scifact/bm25-fa19b4d424, or judgments and two runs, files or such
+    folders. A single folder is compared with the published model that its system should reproduce, or that
+    --published names. With --collection, RESULTS are two systems: an index of Elasticsearch, OpenSearch or
+    Solr, which is asked for its analyzers, terms and scores, and bm25(...) or another such index. The gap
+    is the second minus the first. Results are scored again by other rules if possible: tie rule,
+    self-matches, unanswered queries, depth, and for a published number cut-off, capped recall, relevance
+    level and gains. Nothing is downloaded.
     """
     return present(api.comparisons.why(*results, **given), form)
 

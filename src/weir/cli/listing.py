@@ -57,7 +57,7 @@ def measures_command(measure: str | None, form: str | None) -> int:
 def datasets_command(form: str | None) -> int:
     """List the collections of the catalogue.
 
-    `here` says whether one is on this machine: yes, or how to get it: fetch, or by licence.
+    The column `here` is yes for a collection on this machine, else says how to get it: fetch, or by licence.
     """
     return present(api.listings.datasets(), form)
 

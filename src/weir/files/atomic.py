@@ -218,9 +218,9 @@ def _target_folder(path: Path) -> Path:
 
 
 def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
-    """Raise StoreError if a folder contains a pipe, a device or a link that leads out of it.
+    """Raise StoreError if a folder contains a pipe, socket, device or link to another place.
 
-    folders: names of the direct subfolders to search.
+    folders: names of the direct subfolders to search, besides its own files.
     """
     inside = root.resolve()
     for above, names, files in os.walk(root):
@@ -293,8 +293,8 @@ def sweep_inside(folder: Path) -> None:
 
 @contextmanager
 def temporary_folder(name: str) -> Iterator[Path]:
-    """Yield a temporary folder of the system, removed after the block; folders left by dead processes are removed
-    too.
+    """Yield a new temporary folder, called weir-NAME..., removed after the block; also remove folders of that
+    name left by dead processes.
     """
     begins = f"weir-{name}{_MARK}"
     _sweep(Path(tempfile.gettempdir()), begins, abandoned=math.inf)

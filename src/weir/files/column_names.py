@@ -242,7 +242,7 @@ def is_label(column: str) -> bool | None:
 
 
 def is_header(cells: Sequence[str], kind: Kind) -> bool:
-    """Return True if a table's first line is a header: no cell is a number, and one is a known column name."""
+    """Return True if a table's first line is a header: no cell is a number, and a cell is a known column name."""
     for cell in cells:
         with suppress(ValueError):
             float(cell)

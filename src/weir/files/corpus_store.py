@@ -262,7 +262,7 @@ class _MetadataColumn:
 
     @property
     def identity(self) -> str:
-        """ "" for metadata that are in no store."""
+        """Return a hash of the stored metadata; "" if they are in no store."""
         if not isinstance(self.column, _StoredStrings):
             return ""
         files = (self.column.data.checksum, self.column.offsets.checksum)

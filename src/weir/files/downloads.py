@@ -67,8 +67,8 @@ _LEVELS = 32  # folders that a member may lie in, one in another
 def extract(archive: Path, to: Path) -> None:
     """Unpack a zip atomically into the folder `to`; a single top folder of the zip is left out of paths.
 
-    Raises FormatError for a damaged zip, unsafe or repeated members, over 10,000 members or 200 times its size;
-    StoreError for a full disk.
+    Raises FormatError for a damaged zip, unsafe or repeated members, over 10,000 members or 200 times its packed
+    size; StoreError for a full disk.
     """
     try:
         with zipfile.ZipFile(archive) as source:

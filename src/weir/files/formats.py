@@ -313,7 +313,7 @@ def names_of_columns(path: Path, form: Format) -> list[str]:
 
 
 def kind_of_file(path: Path) -> Kind:
-    """Return "run" or "qrels", by columns or, in JSON, fractions (a run); raises FormatError if neither is
+    """Return "run" or "qrels", by the columns; JSON with a fraction is a run. Raises FormatError if neither is
     certain.
     """
     form = format_of(path, "run")
@@ -883,7 +883,10 @@ def number_records(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, cells) of each row below a table's header; [] as cells of a blank row.
 
-    columns, remedy, conversion, errors: see `decimal_points`.
+    columns: positions of the number columns, in which decimal commas become points.
+    remedy: end of error messages.
+
+    Raises the errors of `decimal_points`.
     """
     return decimal_points(path, _table_records(path, separator), columns, separator, remedy)
 

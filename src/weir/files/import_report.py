@@ -34,7 +34,7 @@ def import_losses(paths: Iterable[Path]) -> Iterator[str]:
 def not_imported(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence on the cells that an import left out of a file, if any.
 
-    record: the file's in import.json.
+    record: the file's entry in import.json.
     """
     if cells := record.get("left_out"):
         some = ", ".join(f"{name} ({count:,})" for name, count in list(cells.items())[:_SHOWN])

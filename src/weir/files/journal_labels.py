@@ -30,8 +30,8 @@ def is_journal(path: Path, head: bytes | None = None) -> bool:
 def read_journal(path: Path) -> Qrels:
     """Return the judgments in a journal, a grade for each pair, with origins.
 
-    If judges differ, a later decision counts, else the most frequent, lowest grade; warns (RankingWarning) of
-    undecided pairs. Raises FormatError for a missing or damaged file, and without judgments.
+    If judges differ, a later decision counts, else the most frequent grade, of several the lowest; warns
+    (RankingWarning) of undecided pairs. Raises FormatError for a missing or damaged file, and without judgments.
     """
     qrels, contested = settled_judgments(path)
     if contested:
@@ -44,8 +44,8 @@ def read_journal(path: Path) -> Qrels:
 
 
 def settled_judgments(path: Path) -> tuple[Qrels, int]:
-    """Return (judgments of `read_journal`, number of pairs on which judges differ undecided), without a
-    warning.
+    """Return (judgments of `read_journal`, number of pairs on which judges differ and nobody decided),
+    without a warning.
 
     Raises the errors of `read_journal`.
     """

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from weir.core.input_shapes import grades_of, scores_of_ranking
 from weir.core.qrels import Origins
+from weir.core.roles import refuse_grades_as_documents
 from weir.core.strings import Bytes, Strings, first_repeated, take_strings
 from weir.errors import BadRanking, FormatError, WeirError
 from weir.files.column_names import Kind, origin_column, part_columns, rank_column, say_unread, three_columns
@@ -109,7 +110,7 @@ def parse_block(block: bytes, first: int, name: object) -> Records:
 
     first: number of the first line.
 
-    Raises FormatError for a line that is no object, and a repeated name in one.
+    Raises FormatError for a line that is no object or repeats a name.
     """
     loads, lines = orjson_loads() or json.loads, block.split(b"\n")
     if not lines[-1]:
@@ -461,6 +462,11 @@ def _read_nested(path: Path, kind: Kind | None) -> dict[str, dict[str, float]]:
             raise FormatError(path, f"{type(row).__name__} for query '{query}'", _EXPECTED)
         if not set(map(type, row.values())) <= {int, float}:
             document = next(d for d, v in row.items() if type(v) not in (int, float))
+            if kind == "qrels" and all(isinstance(one, dict) for one in rows.values()):
+                pairs = [(str(doc), str(grade)) for one in rows.values() for doc, grade in one.items()]
+                refuse_grades_as_documents(
+                    Strings.of(doc for doc, _ in pairs), [grade for _, grade in pairs], path
+                )
             shown = f"{json.dumps(row[document])[:40]} for query '{query}', document '{document}'"
             raise FormatError(path, shown, "a number")
     return cast("dict[str, dict[str, float]]", rows)
@@ -526,12 +532,12 @@ class OddJsonError(Exception):
 
 
 def nested_source(path: Path, worth: int | None = None) -> Source | None:
-    """Return a source of the rows of a large JSON run, for compiled reading; None if compiling does not pay or
-    the file is unreadable.
+    """Return a source of the rows of a large JSON run, for compiled reading; None without numba, if
+    compiling does not pay, or if the file is unreadable.
 
     worth: bytes from which it pays; by default more while the code is not compiled.
 
-    None also without numba. Reading raises OddJsonError for unusual JSON.
+    Reading raises OddJsonError for unusual JSON.
     """
     try:
         size = path.stat().st_size

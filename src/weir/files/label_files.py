@@ -67,10 +67,10 @@ class _LabelTable:
     """Grades of labels that are no numbers."""
 
     def raters(self, least: int = 1) -> tuple[list[str], list[str]]:
-        """Return (columns of labels, columns left out as they are mostly unreadable as labels).
+        """Return (columns of labels, columns left out as few of their values are readable as labels).
 
-        Columns are labels by usual names; if these are fewer than `least`, also by values, if most are
-        readable.
+        Columns with usual names of labels count; if fewer than `least` have them, also columns of few values,
+        most of them readable.
         """
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]
@@ -332,7 +332,7 @@ def _may_hold_texts(file: Path) -> bool:
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
     """Return {rater: labels} of a file.
 
-    Raters are a journal's judges, else origins, else label columns, else the file.
+    Raters are a journal's judges, else origins ("of no named origin" for none), else label columns, else the file.
 
     words: {label: grade} for words.
 

@@ -101,9 +101,9 @@ class CollectionLayout:
     self_match: str = ""
     """"keep" or "drop" documents with the query's identifier; "" if not declared."""
     candidates: str = ""
-    """"judged" documents, or "" for those in the metadata of queries."""
+    """"judged" documents, or "" for documents in the metadata of queries."""
     called: tuple[CollectionPart, ...] = field(default=(), compare=False)
-    """Files there that are called as parts, also with other endings or capitals."""
+    """Files in `root` with the name of a part, also with other endings or capitals."""
     documents_expected: str = ""
     """How the error for missing documents describes them."""
 
@@ -195,7 +195,7 @@ def collections_below(folder: Path) -> list[str]:
 
 
 def holds_collection(folder: Path) -> bool:
-    """Return True if a folder, or one below it, holds files of a collection."""
+    """Return True if a folder, or a subfolder at any depth, holds files of a collection."""
     try:
         return bool(find_layout(folder))
     except FormatError:

@@ -77,7 +77,7 @@ class Owner:
 
     @staticmethod
     def read(data: bytes | None) -> Owner:
-        """Return the owner in a lease; an unknown one for None or incomplete data."""
+        """Return the owner in a lease; an unknown owner for None or incomplete data."""
         try:
             entries = json.loads(data or b"")
             return Owner(
@@ -104,7 +104,7 @@ Rule = Callable[[Owner | None], bool | None]
 
 
 def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int | None:
-    """Try once to acquire a place's lease; return its number, or None if another process holds it.
+    """Try once to acquire the lease of a path in the store; return its number, or None if it is not free.
 
     rule: returns True or False, whether a lease of this owner (None: no lease) may be taken, or None to let its
         age decide.
@@ -123,7 +123,7 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
 
 @contextmanager
 def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
-    """Renew a lease regularly during the block, then delete it and the place's earlier leases."""
+    """Renew a lease regularly during the block, then delete it and earlier leases of its path, `place`."""
     owner, done = Owner.here(), Event()
 
     def renew() -> None:

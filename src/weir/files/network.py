@@ -104,7 +104,7 @@ class KeptConnection:
         """Send a request; yield the response after its headers, not decompressed.
 
         silence: longest time without a byte, in seconds.
-        whole: longest time until the end of the block, in seconds; see `extend`.
+        whole: longest time until the end of the block, in seconds; `extend` changes it.
 
         Raises NotSentError if nothing was sent, TimeoutError, OSError or HTTPException for a broken exchange,
         ValueError for an invalid URL.

@@ -233,7 +233,7 @@ def parse_slowly(text: bytes) -> float:
 
 def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, Int64]:
     """Return (numbers in the texts buf[start[i] : start[i] + length[i]], float64[n], NaN for other text;
-    positions of these other texts, int64)."""
+    positions of the other texts, int64)."""
     if length.max(initial=0) == 1 == length.min(initial=1):  # as grades nearly always are
         digit = buf[start] - np.uint8(_ZERO)
         if digit.max(initial=0) < 10:

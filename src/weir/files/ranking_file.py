@@ -32,7 +32,7 @@ class RankingFile:
 
     path: Path
     expected: Mapping[str, int] = field(default_factory=dict)
-    """Queries in the order that the file probably has: one ranking is then found without looking for the others."""
+    """Queries in the order that the file probably has: a single ranking is then found faster."""
     size: int | None = None
     """Bytes of the unchanged file; None if not known."""
 

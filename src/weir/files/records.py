@@ -61,7 +61,7 @@ class Batch:
     null_texts: int = 0
     """Number of documents whose text was null, NaN or missing, read as empty."""
     elsewhere: Mapping[str, int] = field(default_factory=dict)
-    """{field: records without a text in which it holds one}."""
+    """{field: number of records that lack a text but hold one there}."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -101,7 +101,7 @@ def text_elsewhere(rows: int, empty: int, fields: Mapping[str, int]) -> str:
     """Return the field that holds the texts of a collection whose own texts are nearly all empty; "" otherwise.
 
     rows, empty: numbers of records, and of records without a text.
-    fields: {field: records without a text in which `holds_text` is true of it}.
+    fields: {field: number of records that lack a text but, by `holds_text`, hold one there}.
     """
     name = max(fields, key=lambda name: fields[name], default="")
     return name if empty >= _NEARLY_ALL * rows and fields.get(name, 0) >= _NEARLY_ALL * empty else ""

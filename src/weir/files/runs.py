@@ -134,7 +134,7 @@ class _IdentifierNumbers:
         return list(self.others)[code - len(self.queries or ())].decode("utf-8", "replace")
 
     def doc_codes(self, buf: Bytes, rows: ParsedRows) -> Int32:
-        """A document in two blocks gets two numbers."""
+        """Return the number of each row's document, int32[rows]; a document in two blocks gets two numbers."""
         codes, first = distinct(buf, rows.start, rows.length, rows.hashes)
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
@@ -287,7 +287,7 @@ def _say_alike(
 ) -> None:
     """Warn (RankingWarning) of identifiers that equal judged ones except for their spelling.
 
-    composed: those of another Unicode composition.
+    composed: identifiers of another Unicode composition.
     unjudged: (some unjudged names, judged names) of documents and of queries.
     """
     kinds = {COMPOSITION: composed}

@@ -90,7 +90,7 @@ def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
 def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[str]]:
     """Return cells for each value: names, measure, query, value, and lowest and highest with ties=bounds.
 
-    placed: see `values_json`.
+    placed: (names, scores) of each result; names may be ().
     """
     lines = list[list[str]]()
     for place, scores in placed:

@@ -260,8 +260,8 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Raise the FormatErrors of the block without quoting the file, if it is outside `folder`; None keeps them
-    as they are."""
+    """Raise the block's FormatErrors without text of the file `path` if it is outside `folder`; None changes
+    nothing."""
     try:
         yield
     except FormatError as error:
@@ -298,8 +298,8 @@ def _joint(text: bytes | bytearray, start: int = 0, stop: int | None = None) -> 
 def read_bytes(path: Path, size: int = -1) -> bytes:
     """Return a file's decompressed content, or its first `size` bytes, without byte order mark.
 
-    Raises FormatError if unreadable, over 200 times its size, or with a byte order mark inside, BadValue for too
-    little memory.
+    Raises FormatError if unreadable, if over 200 times its packed size, or with a byte order mark inside,
+    BadValue for too little memory.
     """
     if size < 0:
         data = _whole(path).removeprefix(BOM)

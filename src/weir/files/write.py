@@ -91,7 +91,7 @@ WRITE_QRELS.register(write_qrels)
 
 @dataclass(frozen=True, repr=False)
 class Conversion:
-    """The result of `weir data convert`: the written file, counts, and data that its format cannot hold."""
+    """The result of `weir data convert`."""
 
     target: Path
     kind: str

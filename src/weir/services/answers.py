@@ -233,7 +233,10 @@ class AnswerStore:
         self._synced = time.monotonic()
 
     def _read_places(self, mend: bool = True) -> None:
-        """mend: cut off an incomplete last line, and warn (StoreWarning) of damaged answers."""
+        """Find the places of all answers in the file.
+
+        mend: cut off an incomplete last line, and warn (StoreWarning) of damaged answers.
+        """
         damaged = 0
         self.file.seek(0)
         with open(self.file.fileno(), "rb", buffering=1 << 20, closefd=False) as lines:
@@ -384,9 +387,7 @@ class RequestCounts:
 
 @dataclass
 class ServiceUsage:
-    """Use of a service for a result, as recorded with it: versions, counts, durations, tokens, cost and
-    verdicts.
-    """
+    """Use of a service for a result, as recorded with it."""
 
     name: str
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -398,7 +398,7 @@ class AttemptError(Exception):
     free: bool = False
     """True if the service cannot have charged for it."""
     absent: bool = False
-    """True if nothing listens there and never answered this process."""
+    """True if nothing listens at the address, and it never answered this process."""
     attempts: int = field(default=1, init=False)
     """Number of attempts; set when the last one has failed."""
 
@@ -607,6 +607,9 @@ class BudgetLedger(Protocol):
     def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
         """Reserve budget and rate for a request, and return (reservation number, seconds waited).
 
+        service: name of the server, whose requests share a rate.
+        tokens: upper estimate for request and answer.
+
         Raises ServiceError if the budget is exhausted.
         """
 
@@ -718,8 +721,8 @@ class MeteredClient:
     ) -> T:
         """Return the service's parsed answer, after retries.
 
-        Raises ServiceError for an exhausted budget or a refused key or model, AttemptError if no attempt
-        brings a usable answer.
+        Raises ServiceError for an exhausted budget, a refused key or model, or an unreachable server,
+        AttemptError if no attempt brings a usable answer.
         """
 
         masked, time_limits = self.key.masked, (self.limits.timeout, self.limits.whole)

@@ -42,7 +42,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Answer:
-    """A ranked document on a query's page: rank, score, excerpt, judgments, ranks in other systems."""
+    """A ranked document on a query's page."""
 
     rank: int
     document: str
@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Column:
-    """A system's column on a query's page: value, first documents, length of the ranking, time, failure."""
+    """A system's column on a query's page."""
 
     system: System
     value: float
@@ -98,8 +98,9 @@ def columns_of(
     """Return a column for each system: the first `depth` documents of its ranking for a query.
 
     dataset: source of titles and texts; None for none.
-    judged: {document: judgment} that the scores, `values`, count.
-    aside: {document: judgment} that they leave out.
+    values: the measure's value for each system.
+    judged: {document: judgment that the values count}.
+    aside: {document: judgment that they leave out}.
     words: the query's terms, to be marked.
     """
     ranks_of = ranks_in(rankings)
@@ -131,15 +132,17 @@ def columns_of(
 
 
 def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[str]:
-    """Return the documents of all columns, column by column, each once; with `unjudged` only without a judgment or a
-    set-aside."""
+    """Return the documents of all columns, column by column, each once.
+
+    unjudged: leave out documents with a judgment, counted or set aside.
+    """
     answers = [one for column in columns for one in column.answers]
     judged = {one.document for one in answers if unjudged and (one.judgment or one.aside)}
     return list(dict.fromkeys(one.document for one in answers if one.document not in judged))
 
 
 def texts_of(dataset: Dataset | None, documents: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return {document: (title, text)}; unknown documents are left out, all without documents on this machine."""
+    """Return {document: (title, text)}; unknown documents are left out; {} if documents are not on this machine."""
     if dataset is None or dataset.layout.documents is None or not documents:
         return {}
     corpus = dataset.corpus

@@ -68,13 +68,14 @@ class Place:
     answers: tuple[_ModelAnswer, ...] = ()
     """A language model's answers about the document."""
     answered: int = 0
+    """Number of all answers about it, of which `answers` has the first."""
     reason: str = ""
     """Why no parts are shown."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """The page of a document for a query: text, metadata, judgments, and rank in each system."""
+    """The page of a document for a query."""
 
     collection: str
     query: str | None

@@ -214,7 +214,7 @@ def _compared(cells: Sequence[ResultCell], measure: str) -> Comparison | None:
 
 @dataclass(frozen=True, eq=False)
 class _BuiltIndexes:
-    """A shelf that opens the stored indexes of a collection's results and builds none."""
+    """The stored indexes of a collection's results, opened when needed; none is built."""
 
     root: Path
     """The folder <results>/<collection>."""

@@ -48,7 +48,7 @@ TITLES = {"": "all", "unjudged": "unjudged among the first ten"}
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A query in the list of queries: values of the compared systems, and facts about its rankings."""
+    """A query in the list of queries."""
 
     query: str
     text: str
@@ -66,7 +66,7 @@ class QueryRow:
 
     @property
     def identifier(self) -> str:
-        """Return the identifier; "" if an import made it of the text."""
+        """Return the identifier; "" if it is the text, or an import made it from the text."""
         made = re.fullmatch(r"(.+)-[0-9a-f]{12}", self.query)
         words = "-".join(re.findall(r"[a-z0-9]+", self.text.casefold())) or "q"
         told = self.text in ("", self.query) or (made is not None and words.startswith(made[1]))
@@ -85,7 +85,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Queries:
-    """A page of the list of queries: rows, comparison of systems, filters, and notes on judgments."""
+    """A page of the list of queries."""
 
     collection: str
     measure: str
@@ -203,13 +203,14 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """Facts about each query from rankings and texts: judged shares, off-topic first documents, slices (groups)."""
+    """Facts about each query from rankings and texts."""
 
     judged: Float64
+    """float64[queries]: `QueryRow.judged` of each."""
     howlers: Mapping[int, tuple[tuple[str, str], ...]]
     """{position of a query: its `QueryRow.howlers`}."""
     slices: Mapping[str, NDArray[np.int64]]
-    """{slice: positions of its queries}."""
+    """{slice, a group of queries: their positions}."""
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:
@@ -291,7 +292,7 @@ def queries(visit: Visit) -> Queries:
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The queries of a URL's list: compared values, facts, filters with counts, and the order of queries that pass."""
+    """The queries of a URL's list, filtered and in order."""
 
     results: Results
     collection: str
@@ -437,7 +438,7 @@ BAR_PX = 104
 
 
 def _bar(difference: float, largest: float, outcome: str) -> Markup:
-    """An SVG bar to the right of a centre line for a positive difference; `largest` fills half of the width."""
+    """Return an SVG bar, right of a centre line for a positive difference; `largest` fills half of the width."""
     middle = BAR_PX / 2
     length = abs(difference) / (largest or 1) * (middle - 2)
     ink = {"won": "better", "lost": "worse"}.get(outcome, "soft")

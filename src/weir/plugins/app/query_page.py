@@ -53,7 +53,7 @@ class Missed:
 
 @dataclass(frozen=True)
 class Query:
-    """A query's page: up to four rankings side by side, judgments, missed documents, moved relevant documents."""
+    """A query's page: up to four rankings side by side."""
 
     collection: str
     query: str

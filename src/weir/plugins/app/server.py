@@ -55,7 +55,7 @@ SAFE = ("GET", "HEAD")
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """A request as page functions receive it: visitor, route names, URL parameters, form fields."""
+    """A request as page functions receive it."""
 
     folder: Folder
     judge: str
@@ -88,7 +88,7 @@ class Page:
     template: str
     view: Callable[[Visit], object]
     judges: bool = False
-    """True if judges may see it, who must not know the systems."""
+    """True if judges, who must not know the systems, may see it."""
     writes: bool = False
     """True for a POST URL, which a read-only server lacks."""
 
@@ -110,18 +110,20 @@ class Download:
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """Who may visit: tokens of owner and judges, host names that requests may name, and the name of the cookie."""
+    """Who may visit."""
 
     tokens: Mapping[str, str]
     """{token: name of the judge, or ""}, the owner's first."""
     hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "::1"})
+    """Host names that requests may name."""
     read_only: bool = False
     cookie: str = "weir"
+    """Name of the cookie that holds a visitor's token."""
     tickets: set[str] = field(default_factory=set)
     """One-time tokens of the owner for the browser's command line, which other users can read."""
 
     def _admitted(self, token: str) -> str | None:
-        """The lasting token for a token or an unused ticket, which is used up; None if unknown."""
+        """Return the lasting token for a token, or for a ticket, which is then used up; None if unknown."""
         if token in self.tickets:
             self.tickets.discard(token)
             return next(iter(self.tokens))
@@ -185,7 +187,7 @@ def application(
 ) -> ASGIApp:
     """Return the ASGI application of a folder's pages and, unless it is read-only, of its forms.
 
-    words: names that templates know.
+    words: {name: value} that templates may use.
     ahead: compile the templates of all pages during the first request.
     """
     looks = _templates(folder.root.name)

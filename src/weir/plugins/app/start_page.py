@@ -59,7 +59,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Start:
-    """The first page: means by a measure, open pools, newest results."""
+    """The first page."""
 
     measure: str
     measures: tuple[str, ...]

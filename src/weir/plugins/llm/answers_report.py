@@ -32,7 +32,7 @@ VERDICTS = (*get_args(VerdictKind), NOT_KEPT)
 
 @dataclass(frozen=True)
 class ModelUse:
-    """Counts of a language model's answers for a system and dataset: verdicts, tokens, dollars, failures."""
+    """Counts of a language model's answers for a system and dataset."""
 
     dataset: str
     system: str

@@ -295,7 +295,8 @@ class _HostedChat:
     """Set once the service has refused a JSON schema."""
 
     def request_body(self, prompt: ChatPrompt) -> dict[str, object]:
-        """Without unsupported log-probabilities and JSON; an unsupported schema becomes plain JSON."""
+        """Return the request of a prompt, without unsupported log-probabilities and JSON; an unsupported schema
+        becomes plain JSON."""
         provider = self.provider
         offered = replace(
             prompt,
@@ -316,7 +317,7 @@ class _HostedChat:
         return ConnectionWorker(send)
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:
-        """None if WEIR_API_PRICE is not set."""
+        """Return the cost of all tokens, including `answer_tokens`; None if WEIR_API_PRICE is not set."""
         return self.metered.limits.cost(tokens, answer_tokens)
 
     def reply(
@@ -561,6 +562,9 @@ class CachedChatClient:
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
         """Ask for the answers that are not stored, then return an iterator over all answers in order.
+
+        prompt_of: number from 0 to `count` - 1 -> prompt.
+        progress: called with the number of prompts done.
 
         Equal prompts are sent once. Raises ServiceError, after all were tried, if one has no answer.
         """

@@ -61,7 +61,7 @@ class ProbeResult:
     unread: int
     """Pairs without a grade after the change."""
     gullible: bool
-    """True if it raises grades more often than a second judging does, and than it lowers them."""
+    """True if a tenth of grades or more rise, surely more than fall, and more than rise at a second judging."""
 
     @property
     def share(self) -> float:
@@ -176,8 +176,7 @@ class LabelConsistency:
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """The report on a model's judging: counts of labels and answers, agreement with itself and people, probes, cost,
-    warnings."""
+    """The report on a model's judging of a collection."""
 
     subject: str
     """Name of the collection."""

@@ -417,7 +417,7 @@ class JudgeSettings:
     samples: int = 1
     """Answers for each pair."""
     combine: Combination = "mode"
-    """Of several grades the most frequent, the lowest of several such, or the mean."""
+    """The most frequent of several grades ("mode"; of equally frequent, the lowest), or their mean."""
     temperature: float | None = 0.0
     """None leaves it to the model."""
     twice: float = 0.1

@@ -353,8 +353,7 @@ class MeanOverQueries:
 
 @dataclass(frozen=True)
 class Gain:
-    """A measure before and after a re-ranking on the judged queries, with interval, p-values and shares of hurt and
-    helped queries."""
+    """A measure before and after a re-ranking on the judged queries."""
 
     measure: str
     queries: int
@@ -391,8 +390,7 @@ class Bias:
 
 @dataclass(frozen=True)
 class Reordering:
-    """How a re-ranking changed its first stage: counts of documents, mean statistics of order, gain and position
-    bias."""
+    """How a re-ranking changed its first stage."""
 
     first: str
     system: str

@@ -201,12 +201,16 @@ class PromptRunner(Protocol):
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Yield the answers to `count` prompts, in order."""
+        """Yield the answers to `count` prompts, in order.
+
+        prompt_of: number from 0 -> prompt.
+        progress: called with the number of prompts done.
+        """
 
 
 @dataclass(eq=False)
 class RerankTask:
-    """A re-ranking in progress: queries, candidates, client, and counts of verdicts."""
+    """A re-ranking in progress."""
 
     scorer: LLMScorer
     client: PromptRunner
@@ -281,7 +285,10 @@ class RerankTask:
         progress: Callable[[int], None] | None = None,
         line: str = "",
     ) -> Iterator[tuple[VerdictForm, ChatReply]]:
-        """line: words before the verdict in a published prompt; "" for Weir's prompts."""
+        """Yield (form of the verdict, answer) of each prompt.
+
+        line: words before the verdict in a published prompt; "" for Weir's prompts.
+        """
         tokens: dict[int, str] = {}
 
         def noted(number: int) -> ChatPrompt:

@@ -218,7 +218,10 @@ class _StudiedCandidates:
     def reranked(
         self, reranker: LLMReranker, sample: int = 0, progress: Progress | None = None
     ) -> _RerankedOnce:
-        """Answers are stored; raises BadValue for a depth beyond the candidates."""
+        """Re-rank the candidates; raises BadValue for a depth beyond them.
+
+        sample: number, from 0, of the answer to take for each prompt; answers are stored.
+        """
         if reranker.depth is not None and reranker.depth > self.depth:
             raise BadValue(f"candidates were found to {self.depth}; a depth of {reranker.depth} needs more")
         scorer = _LoggedScorer(reranker.ready(self.corpus), sample)
@@ -490,7 +493,7 @@ class StudyRules:
 
 @dataclass(frozen=True)
 class Spread:
-    """The means, their variation and the rank correlations of several re-rankings of the same candidates."""
+    """Statistics of several re-rankings of the same candidates."""
 
     measure: str
     queries: int

@@ -26,7 +26,7 @@ TokenChoice: TypeAlias = tuple[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class ChatReply:
-    """A language model's answer to one prompt: text, why it ended, model, counts of tokens, log-probabilities."""
+    """A language model's answer to one prompt."""
 
     text: str
     finish: Finish = "stop"

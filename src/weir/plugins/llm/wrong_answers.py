@@ -75,14 +75,16 @@ def another_number(passage: str, _: str, __: Sequence[str]) -> str | None:
 
 
 def _another_date(passage: str, _: str, __: Sequence[str]) -> str | None:
-    """Years 13 earlier, and months before a number 5 later; None if unchanged."""
+    """Return the passage with years 13 earlier, and months before a number 5 months later; None if unchanged."""
     changed = _YEAR.sub(lambda found: str(int(found[0]) - _EARLIER_YEARS), passage)
     changed = _MONTH.sub(lambda found: _MONTHS[(_MONTHS.index(found[0]) + _LATER_MONTHS) % 12], changed)
     return None if changed == passage else changed
 
 
 def _another_name(passage: str, query: str, names: Sequence[str]) -> str | None:
-    """Names of other passages in the sentence with most words of the query; None if unchanged.
+    """Return the passage with names of other passages in the sentence with most words of the query; None if
+    unchanged.
+
     names: sorted.
     """
     sentences, best = key_sentence(passage, query)

@@ -28,12 +28,13 @@ LAST_ANSWERS = 50
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a pool's judging: grade scale, judges of a pair, repeats, hidden suggestions, disagreement.
+    """Settings of a pool's judging.
 
     Raises BadValue for a value out of range.
     """
 
     grades: tuple[int, ...] = (0, 1, 2, 3)
+    """The scale."""
     each: int = 1
     """Judges of each pair."""
     overlap: float = 0.0
@@ -180,8 +181,8 @@ class Table:
 def next_turn(table: Table, judge: str) -> Turn | None:
     """Return a judge's next pair; None if nothing is left.
 
-    In order: pairs on the screen, queries begun, second judgments, the new query whose judges share fewest
-    queries with this judge, deferred pairs.
+    In order: pairs on the screen, queries begun, second judgments that are due, the new query whose judges
+    share fewest queries with this judge, other open pairs, deferred pairs, early second judgments.
     """
     tasks, standing = table.tasks, table.standing
     before_me = [
@@ -300,7 +301,7 @@ def next_decision(table: Table, judge: str) -> Turn | None:
 
 @dataclass(frozen=True)
 class Progress:
-    """A judge's progress: pairs done, left and deferred, with the time of an answer."""
+    """A judge's progress."""
 
     done: int
     """Answers in force."""

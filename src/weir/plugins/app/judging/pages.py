@@ -52,7 +52,7 @@ SHOWN_LABELS = 200
 
 @dataclass(frozen=True)
 class _ShownPool:
-    """A pool's facts on all its pages: names, grades, reasons, guidelines."""
+    """A pool's facts on all its pages."""
 
     name: str
     """Its name in URLs."""
@@ -78,7 +78,7 @@ class _ShownPair:
     fields: Fields
     """Its metadata, such as price and brand."""
     kind: str
-    """Kind of the own answer, see `Event.kind`; "" without one."""
+    """Kind of the own answer, such as "graded"; "" without one."""
     grade: float | None
     """The own grade; None without one."""
     reason: str
@@ -429,7 +429,7 @@ def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
 
 @dataclass(frozen=True)
 class RoomRow:
-    """A row of the list of pools: sizes, judged pairs, disagreements."""
+    """A row of the list of pools."""
 
     name: str
     collection: str
@@ -582,7 +582,7 @@ def _progress_page(visit: Visit) -> _SupervisorPage:
 
 def set_plan(visit: Visit) -> Redirect:
     """Change a pool's settings by a form, and redirect to its progress; raises BadValue for values out of
-    range."""
+    range, and a scale without a grade that was given."""
     room, given = _room_of(visit), visit.given
     values: dict[str, object] = {}
     for one in fields_of_class(Plan):

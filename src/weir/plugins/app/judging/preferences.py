@@ -82,7 +82,7 @@ def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, s
 
 
 def next_comparison(table: Table, comparisons: Sequence[Comparison], judge: str) -> Comparison | None:
-    """Return a judge's next comparison: last shown, else short of judges, else deferred; None if nothing is left."""
+    """Return a judge's next comparison: last shown, else lacking judges, else deferred; None if nothing is left."""
     mine = table.in_front(judge)
     if before_me := [one for one in comparisons if one.item(judge) in mine]:
         return max(before_me, key=lambda one: mine[one.item(judge)])

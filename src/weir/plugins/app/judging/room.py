@@ -66,7 +66,7 @@ class Answer:
     seconds: float | None = None
     """Time as the page measured it."""
     key: str = ""
-    """See `Event.key`."""
+    """An answer sent twice with one key counts once."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class ChangedQuery:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Means, order of systems, verdicts and values by query before and after a pool's judgments."""
+    """Scores before and after a pool's judgments."""
 
     measure: str
     rows: tuple[Relabelled, ...]
@@ -374,7 +374,7 @@ class Room:
         return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
 
     def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
-        """Withdraw those labels that are still in force, and return their number."""
+        """Withdraw the labels that are still in force, and return their number."""
         now = time.time()
         with self.journal.writing() as standing:
             there = [one for one in labels if standing.label(one.item) == one]

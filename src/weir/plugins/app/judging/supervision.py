@@ -63,7 +63,7 @@ class _Suggested:
 
 @dataclass(frozen=True)
 class JudgeRow:
-    """A judge's counts, mean grade, speed, longest run, repeated pairs, drift, use of suggestions, remarks."""
+    """A judge's work on a pool, as its supervisor sees it."""
 
     name: str
     graded: int

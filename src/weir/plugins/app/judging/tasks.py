@@ -72,7 +72,7 @@ class JudgingPair:
     title: str
     text: str
     content: str
-    """See `content_hash`."""
+    """`content_hash` of title and text."""
 
     @property
     def pair(self) -> Pair:
@@ -82,8 +82,7 @@ class JudgingPair:
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """The ungraded pairs of a pool, in order, with query texts, guidelines, a model's suggested grades, grade
-    scale."""
+    """The ungraded pairs of a pool, in order, with all that judges are shown."""
 
     name: str
     """Name of the collection."""
