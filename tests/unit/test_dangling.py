@@ -273,3 +273,18 @@ def test_rankings_that_meet_without_judgments_name_documents_in_two_compositions
     part = {q: rows[q] | dict(list(other[q].items())[:2]) for q in rows}
     with pytest.warns(RankingWarning, match="2 documents stand in the rankings as two"):
         meet(weir.Run.of(rows), weir.Run.of(part))
+
+
+def test_pairs_of_a_pool_that_are_gone_from_its_sheet_are_told(tmp_path):
+    rows = {f"q{q}": {f"d{(q + n) % 9}": 9.0 - n for n in range(5)} for q in range(6)}
+    weir.Run.of(rows).save(tmp_path / "a.trec")
+    weir.Qrels.of({q: {"d0": 1} for q in rows}).save(tmp_path / "j.qrels")
+    targets = [str(tmp_path / "j.qrels"), str(tmp_path / "a.trec")]
+    weir.labels.judging_pool(*targets, out=tmp_path / "pool")
+    sheet = tmp_path / "pool" / "to_judge.tsv"
+    head, *lines = sheet.read_text().splitlines()
+    filled = ["\t".join([*line.split("\t")[:2], "1", *line.split("\t")[3:]]) for line in lines]
+    for kept in (len(filled), len(filled) - 4):
+        sheet.write_text("\n".join([head, *filled[:kept]]) + "\n")
+        notes = " ".join(map(str, relabel(sheet, *targets).notes()))
+        assert ("4 pairs of the pool no longer on the sheet" in notes) == (kept < len(filled))

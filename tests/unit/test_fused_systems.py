@@ -150,3 +150,11 @@ def test_a_name_in_a_fusion_of_objects_is_told_where_to_go():
     with pytest.raises(WeirError, match=r"'bm25' is not a system; a name goes into weir\.system"):
         weir.rrf("bm25", weir.RM3())
     assert str(weir.rrf(weir.system("bm25"), weir.RM3())) == "rrf(bm25, rm3)"
+
+
+@pytest.mark.parametrize(
+    "given", [((weir.BM25(), weir.BM25()), 3), (3, (weir.BM25(), weir.BM25())), ("rrf", "bm25")]
+)
+def test_a_fusion_of_wrong_values_is_refused(given):
+    with pytest.raises(BadValue, match=r"weir.rrf\(bm25, rm3\) makes a fusion"):
+        Fused(*given)

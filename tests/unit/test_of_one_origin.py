@@ -992,3 +992,15 @@ def test_rankings_of_another_size_than_recorded_are_told(tmp_path, capsys):
     ):
         main([*map(str, words)])
         assert capsys.readouterr().err.count("run.trec: changed since it was scored") == 1, words
+
+
+def test_a_note_on_repeated_datasets_is_of_compared_ones(tmp_path):
+    for n, (name, systems) in enumerate({"mine": ("bm25",), "same": ("bm25", "rm3")}.items()):
+        for m, system in enumerate(systems):
+            manifest = changed("system.system", system) | {"dataset": name, "queries": "of-mine"}
+            write_cell(tmp_path / name / f"{system}-00000000{n}{m}", manifest=manifest)
+    notes = [str(note) for note in weir.compare(tmp_path).notes()]
+    assert any("mine is left out" in note for note in notes)
+    assert not any("have the same queries and judgments" in note for note in notes)
+    shown = [str(note) for note in weir.results(tmp_path).notes()]
+    assert any("mine and same have the same queries and judgments" in note for note in shown)

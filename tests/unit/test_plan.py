@@ -262,3 +262,14 @@ def test_what_cannot_be_handed_to_a_process_is_not_probed():
 
     with pytest.raises(BadValue, match=r"rrf\(bm25, mine\) holds a function or object"):
         planned(Experiment(("brook-news",), (weir.rrf(weir.BM25(), mine),)), lambda *said: None)
+
+
+def test_a_plan_refuses_two_collections_of_one_name_as_a_run_does_and_counts_one_once(tmp_path):
+    first, second = (
+        write_collection(tmp_path / "a" / "mine"),
+        write_collection(tmp_path / "b" / "mine", mark="?"),
+    )
+    for at in (planned, lambda grid, watch: grid.loaded_datasets(watch)):
+        with pytest.raises(BadValue, match="two different datasets are named 'mine'"):
+            at(Experiment([str(first), str(second)], ["bm25"], ["nDCG@10"]), silent)
+    assert len(planned(Experiment([str(first), str(first)], ["bm25"], ["nDCG@10"]), silent)) == 1

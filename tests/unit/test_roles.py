@@ -251,13 +251,15 @@ def test_threads_that_read_at_once_leave_each_other_their_warnings():
     assert warnings.filters == filters
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "semicolons.csv", "qrels", "parquet"])
+@pytest.mark.parametrize("form", ["json", "csv", "tsv", "semicolons.csv", "qrels", "parquet"])
 def test_texts_in_the_column_of_grades_are_named_as_the_documents_in_every_table(tmp_path, form):
     rows = [(f"q{n // 3}", str(n % 3), f"d{n}") for n in range(30)]
     path = tmp_path / f"x.{form}"
     if form == "parquet":
         columns = zip(("query_id", "doc_id", "grade"), zip(*rows, strict=True), strict=True)
         parquet.write_table(pa.table({name: list(cells) for name, cells in columns}), path)
+    elif form == "json":
+        path.write_text(json.dumps({q: {d: g for one, d, g in rows if one == q} for q, _, _ in rows}))
     else:
         mark = {"csv": ",", "tsv": "\t", "semicolons.csv": ";", "qrels": " "}[form]
         head = [] if form == "qrels" else [("query_id", "doc_id", "grade")]

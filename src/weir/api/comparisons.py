@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
@@ -257,9 +258,11 @@ def _compare_folder(
     remarks += without_scores
     scored = scored_measures(cells)
     by_construction = construction_notes_of(cells, map(str, measures_of(wanted.measures or scored)))
+    systems = Counter(cell.dataset for cell in cells)
+    compared = [cell for cell in cells if systems[cell.dataset] > 1] or cells
     notes = (
         *map(Note, remarks),
-        *cell_notes(cells, measures_wanted(scored, wanted.measures)),
+        *cell_notes(compared, measures_wanted(scored, wanted.measures)),
         *by_construction,
     )
     if wanted.factors is not None:

@@ -201,7 +201,7 @@ class SystemNumbers:
         """Return the number of a system's colour and mark: 0 for bm25, from 1 for others, UNCOLOURED for an
         unknown system.
 
-        If systems outnumber the colours, those with the most settings in their labels are UNCOLOURED.
+        If systems outnumber the colours, the systems with the most settings in their labels are UNCOLOURED.
         """
         return self._numbers.get(name, UNCOLOURED)
 

@@ -563,7 +563,7 @@ class DocumentMasks:
         return replace(self, of_query=np.append(self.of_query, np.int32(-1))[codes])
 
     def restricted_to(self, mask: NDArray[np.bool_]) -> DocumentMasks:
-        """Return masks that also forbid, to every query, the documents for which `mask`, bool[N], is False."""
+        """Return masks that also forbid every query the documents marked False in `mask`, bool[N]."""
         bits = np.packbits(mask)
         of_query = np.where(self.of_query < 0, len(self.bits), self.of_query).astype(np.int32)
         return replace(self, bits=(*(row & bits for row in self.bits), bits), of_query=of_query)

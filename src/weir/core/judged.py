@@ -72,8 +72,8 @@ class Judged:
     own_first: int = 0
     """Number of rankings whose first document bears the identifier of their query."""
     own_near: int = 0
-    """Number of rankings with this document among the first 10, without identifiers that are plain numbers,
-    which queries and documents may share by chance."""
+    """Number of rankings with this document among the first 10; identifiers that are plain numbers do not
+    count."""
     beside: object = None
     """The result of `Qrels.beside.join`; None for judgments without rules of documents."""
     barred: tuple[int, int] = (0, 0)

@@ -29,7 +29,7 @@ _LEVELS = 21
 _TIED, _TIED_SCORES = 0.1, 0.7
 """Largest shares of a query's documents equal to the next one: if nearly all differ, and of usual rankings."""
 _DEEPER = 20
-"""How many times as deep as the rankings are judgments that no pool makes."""
+"""Ratio of judgments to returned documents from which no pool made the judgments."""
 
 
 def _is_grade(name: str) -> bool:

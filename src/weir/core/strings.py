@@ -170,7 +170,7 @@ class StringColumn(Protocol):
 
 _BREAK = 0x0A
 _MANY, _SHORT = 64, 64
-"""Strings, and bytes of one on average, from which and up to which all are decoded at once."""
+"""Columns of at least this many strings, of fewer bytes each on average, are decoded at once."""
 
 
 SHOWN_STRINGS, SHOWN_CHARACTERS = 5, 40

@@ -286,9 +286,9 @@ class Table:
 
 
 _ON_PAPER = 90
-"""Characters of a row that a sheet holds; letters of longer ones are smaller in print."""
+"""Characters of a row that a sheet holds; longer rows have smaller letters in print."""
 FIRST, _EXCERPT = 10, 80
-"""Rows, and characters of a text in them, that the beginning of a value shows."""
+"""Rows shown of a longer table, and characters of a text in them."""
 
 
 def table_of(

@@ -363,6 +363,22 @@ def cluster_at(address: str) -> Cluster:
 def _silent(stage: str, done: int, total: int) -> None: ...
 
 
+def distinct_datasets(loaded: Iterable[Dataset]) -> list[Dataset]:
+    """Return the datasets, each once; raises BadValue for two datasets or splits of one name."""
+    distinct: dict[str, Dataset] = {}
+    for dataset in loaded:
+        first = distinct.setdefault(dataset.name, dataset)
+        if first.layout != dataset.layout:
+            raise BadValue(
+                f"two different datasets are named '{dataset.name}'; rename one of the folders, or give a Dataset "
+                "another name"
+            )
+        if first.split != dataset.split:
+            splits = f"the splits {first.split} and {dataset.split}"
+            raise BadValue(f"{dataset.name}: found {splits}; expected one, the other in a run of its own")
+    return list(distinct.values())
+
+
 @checked_fields
 @dataclass(frozen=True)
 class Experiment:
@@ -506,20 +522,10 @@ class Experiment:
         for dataset in loaded:
             if dataset.undocumented:
                 self._refuse_searches(dataset)
-        distinct: dict[str, Dataset] = {}
         for dataset in loaded:
             dataset.fingerprint  # noqa: B018  reads all parts, so that what is wrong with one is known at once
             ScoringRules(dataset=dataset).refuse_strangers(dataset.qrels)
-            first = distinct.setdefault(dataset.name, dataset)
-            if first.layout != dataset.layout:
-                raise BadValue(
-                    f"two different datasets are named '{dataset.name}'; rename one of the folders, or give a Dataset "
-                    "another name"
-                )
-            if first.split != dataset.split:
-                splits = f"the splits {first.split} and {dataset.split}"
-                raise BadValue(f"{dataset.name}: found {splits}; expected one, the other in a run of its own")
-        datasets = list(distinct.values())
+        datasets = distinct_datasets(loaded)
         if self.drop_self:
             return [replace(d, layout=replace(d.layout, self_match="drop")) for d in datasets]
         return datasets

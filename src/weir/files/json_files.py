@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from weir.core.input_shapes import grades_of, scores_of_ranking
 from weir.core.qrels import Origins
+from weir.core.roles import refuse_grades_as_documents
 from weir.core.strings import Bytes, Strings, first_repeated, take_strings
 from weir.errors import BadRanking, FormatError, WeirError
 from weir.files.column_names import Kind, origin_column, part_columns, rank_column, say_unread, three_columns
@@ -461,6 +462,11 @@ def _read_nested(path: Path, kind: Kind | None) -> dict[str, dict[str, float]]:
             raise FormatError(path, f"{type(row).__name__} for query '{query}'", _EXPECTED)
         if not set(map(type, row.values())) <= {int, float}:
             document = next(d for d, v in row.items() if type(v) not in (int, float))
+            if kind == "qrels" and all(isinstance(one, dict) for one in rows.values()):
+                pairs = [(str(doc), str(grade)) for one in rows.values() for doc, grade in one.items()]
+                refuse_grades_as_documents(
+                    Strings.of(doc for doc, _ in pairs), [grade for _, grade in pairs], path
+                )
             shown = f"{json.dumps(row[document])[:40]} for query '{query}', document '{document}'"
             raise FormatError(path, shown, "a number")
     return cast("dict[str, dict[str, float]]", rows)

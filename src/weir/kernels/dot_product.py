@@ -198,8 +198,8 @@ def pack_floats(block: DocumentBlock, first: int, stop: int, panels: Panels) -> 
 LOW = 0xFFFFFFFF
 FLIP = np.int32(0x7FFFFFFF)
 DOCUMENTS, TOGETHER = 1 << 20, 4 * ROWS
-"""Bytes of documents that all queries pass before the next ones, and queries that pass together: what is looked at
-exactly is then in the second cache."""
+"""Bytes of documents that all queries pass before the next, and queries that pass together, to fit into the
+second-level cache."""
 
 
 @jit

@@ -353,7 +353,7 @@ NRT = "NRT_"
 MATHEMATICS = {"linux": "libm.so.6", "win32": "ucrtbase"}
 """Library of sqrt and other functions, by platform; elsewhere every process has them."""
 LOWERED = ("fma", "fmaf", "fmin", "fminf", "fmax", "fmaxf", "rint", "rintf", "nearbyint", "nearbyintf")
-"""Functions that code calls without naming them on processors without such an instruction."""
+"""Functions that code calls, without naming them, if the processor has no such instruction."""
 LAST_OWNER = "NRT_MemInfo_call_dtor"
 """Called by numba's code when an array has no owner left."""
 WORDS, STATUS, OTHER_TYPES = 9, 8, -1

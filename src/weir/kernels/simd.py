@@ -47,7 +47,7 @@ Body = Callable[[Value, Value, list[Value]], list[Value]]
 
 
 def intrinsic(returned: Value) -> Callable[[Callable[..., Value]], Any]:
-    """Return a decorator that makes a function that emits LLVM code callable in kernels.
+    """Return a decorator for functions that emit LLVM code; kernels can call them.
 
     returned: numba's type of the result. The decorated function takes LLVM's builder, then a value for each
         int64 argument.

@@ -109,8 +109,8 @@ class EncoderRecipe:
 
 
 def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
-    """Return the settings in force: the encoder's, else the checkpoint's, else those of the model's card; for
-    lengths, the card's precede the checkpoint's.
+    """Return the settings in force: the encoder's, else the checkpoint's, else the model card's; for lengths,
+    the card precedes the checkpoint.
 
     collection: name under which a checkpoint may declare prompts.
     instruction: replaces {task} in prompts.
@@ -285,6 +285,8 @@ class Loaded:
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:
         """Return a vector for each text, float32[texts, d], of length 1 for cosine; [0, d] without texts.
+
+        kind: "query" or "document", which decides prompt and length limit.
 
         Raises BadValue for a vector that is not finite and a text that does not fit into memory.
         """

@@ -479,6 +479,7 @@ class Hosted:
     ) -> LoadedHosted:
         """Return the encoder ready for texts; sends the probe if no response to it is stored.
 
+        device: not used.
         limits: None for the environment's, shared by all encoders of the process.
 
         Raises ServiceError for a missing key or a bad response, StoreError for a damaged stored response.

@@ -39,7 +39,7 @@ from weir.systems.restricted import MOST_ASKED, restricted_search
 from weir.values import dataclass
 
 PLAIN = (type(None), bool, int, float, str)
-"""Types of settings that are no systems, which are checked faster than protocols (20 microseconds)."""
+"""Types of settings that are no systems, to avoid slower checks of protocols."""
 
 # ----------
 # Calls of systems and re-rankers, which may be anyone's: errors name them, and answers are checked.

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import cast
 
 from weir.algorithms import algorithm
-from weir.argument_types import checked
+from weir.argument_types import checked, named_arguments
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
@@ -39,6 +39,7 @@ DEPTH = 1000
 
 
 @searches_once_indexed
+@named_arguments
 @dataclass(frozen=True)
 class Fused:
     """Two or more systems whose rankings are fused.
@@ -52,6 +53,10 @@ class Fused:
     """Results taken from each part; None for the larger of 1000 and k."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.fusion, Fusion) or not isinstance(self.parts, tuple):
+            raise BadValue(
+                f"found {self.fusion!r:.80} and {self.parts!r:.80}; weir.rrf(bm25, rm3) makes a fusion"
+            )
         name = self.fusion.name
         for part in self.parts:
             if not isinstance(part, Retriever):

@@ -332,8 +332,8 @@ class CandidateSource(Protocol):
     """A system that may return candidates, which are all re-ranked by default."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """Return the depth to which all candidates are read; None if the system is a ranking, of which only the
-        first documents are re-ranked.
+        """Return the depth to which all candidates are read; None for a ranking: only its first documents are
+        re-ranked.
 
         k: number of results asked for.
         documents: number of documents in the collection.

@@ -84,7 +84,7 @@ def NERR9(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
 
     max_grade: highest grade of the scale; a higher grade is refused.
 
-    Equation 9 of the paper. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    Source: equation 9 of Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """
     return _seen(j, k, max_grade, lambda gain, rank: rank / (rank + 1.0) * (1.0 - gain))
 
@@ -96,7 +96,7 @@ def NERR10(j: Judged, *, k: int | None = None, p: float = 0.9, max_grade: int = 
     p: factor of the probability, 0 to 0.9999.
     max_grade: highest grade of the scale.
 
-    Equation 10 of the paper. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    Source: equation 10 of Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """
     return _seen(j, k, max_grade, lambda gain, _: p * (1.0 - gain))
 
@@ -108,7 +108,7 @@ def NERR11(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 
     T: wanted number of documents of the highest grade.
     max_grade: highest grade of the scale.
 
-    Equation 11 of the paper. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    Source: equation 11 of Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """
     return _seen(j, k, max_grade, lambda gain, rank: patience(rank + 2 * T) * (1.0 - gain))
 

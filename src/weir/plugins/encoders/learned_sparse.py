@@ -14,8 +14,8 @@ from weir.argument_types import checked, named_arguments
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.core.strings import Float32, Float64, Int32, Int64, offsets
-from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
-from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS
+from weir.kernels.inverted.packed import stored
 from weir.kernels.inverted.postings import VALUE, Pairs, document_frequencies, write_postings
 from weir.kernels.inverted.search import DEEPEST_BOUND_SCAN, Impacts
 from weir.models.batching import Ragged
@@ -184,11 +184,8 @@ def _inverted(terms: StoredRows, corpus: Corpus, vocabulary: int) -> ImpactIndex
         block = terms.rows_of(order[start : start + size])
         write_postings(block.ptr, *_terms(block), start, cursor, doc, impact)
     terms.release()
-    postings = ptr, doc, impact, len(corpus)
-    impacts = Impacts(
-        len(corpus), ptr, doc, impact, BlockBounds.where_needed(*postings), ByteBounds.of(*postings)
-    )
-    return ImpactIndex(impacts, (), order)
+    impacts = Impacts(len(corpus), ptr, stored(ptr, doc, impact, len(corpus)))
+    return ImpactIndex(impacts.with_columns(), (), order)
 
 
 def _inverted_on_disk(

@@ -458,7 +458,8 @@ def relabel(
     given = judged_by(judged)[0]
     new, ungraded = read_sheet(given) if isinstance(given, Path) else (qrels_from(given), 0)
     subjects = subjects_of(targets, places_of(collection))
-    name = None if isinstance(judged, Qrels) else about_sheet(path_of(judged)).get("subject")
+    about = {} if isinstance(judged, Qrels) else about_sheet(path_of(judged))
+    name = about.get("subject")
     subjects = judged_anew([one for one in subjects if one.name == name] or subjects, new)
     if out is not None and len(subjects) != 1:
         raise BadValue(f"judgments are written of one collection; found {len(subjects)}")
@@ -466,6 +467,8 @@ def relabel(
     notes: list[Note] = []
     if ungraded:
         notes.append(Note(f"{judged}: {counted(ungraded, 'line')} without a grade yet: unjudged"))
+    if (lost := int(about.get("pairs", 0)) - ungraded - len(new.doc)) > 0:
+        notes.append(Note(f"{judged}: {counted(lost, 'pair')} of the pool no longer on the sheet: unjudged"))
     strange = np.ones(len(new.queries), np.bool_)
     for subject in subjects:
         changes, together = relabelled(subject, new, parse_measure(measure), origin)

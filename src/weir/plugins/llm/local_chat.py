@@ -35,7 +35,7 @@ from weir.values import dataclass
 
 @dataclass(frozen=True)
 class WritingOrder:
-    """Settings for the continuation of a text: number of tokens, sampling, seed."""
+    """Settings for the continuation of a text."""
 
     tokens: int
     """Most new tokens."""

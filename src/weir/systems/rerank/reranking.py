@@ -121,7 +121,10 @@ class PairModel(Protocol):
         """The device on which the model runs, such as "cpu" or "cuda:1"."""
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
-        """Yield the scores of (query, document) texts in order, in blocks float32[pairs]."""
+        """Yield the scores of (query, document) texts in order, in blocks float32[pairs].
+
+        done: called with the number of scored pairs.
+        """
 
 
 @dataclass
@@ -309,7 +312,7 @@ def _listed(queries: Queries) -> Int64:
 
 @dataclass
 class RerankCounts:
-    """Number of documents from the first stage, and of unscored ones."""
+    """Number of documents from the first stage, and of unscored documents."""
 
     candidates: int = 0
     unscored: int = 0

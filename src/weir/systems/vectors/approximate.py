@@ -129,8 +129,7 @@ class Loss:
 
 
 def index_loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
-    """Return the Loss of an index: mean shares of the exact k best documents missed by rounding vectors, and by
-    the search of neighbours.
+    """Return the Loss of an index for the k best documents of these queries.
 
     queries: float32[Q, d].
     """

@@ -386,7 +386,7 @@ def _moved_rows(
 Encode: TypeAlias = Callable[[list[str]], Float32 | Ragged | Iterator[Float32] | Iterator[Ragged]]
 """Encodes texts into vectors [n, d] or ragged rows, at once or in blocks that are stored one by one."""
 Keep: TypeAlias = Callable[[Int64, Bool], None]
-"""Encodes the texts with these ascending numbers and adds those marked True; the store is locked."""
+"""Encodes the texts with these ascending numbers and adds the texts marked True; the store is locked."""
 C = TypeVar("C")
 
 HASHED_TEXTS = 4096
