@@ -333,6 +333,8 @@ class LoadedLate:
     ) -> Iterator[Ragged]:
         """Yield the token vectors of texts, in order, some thousand texts at a time, with NaN if it occurs.
 
+        done: called with the number of finished texts.
+
         The iterator raises BadValue for a text that does not fit into memory.
         """
         part = self.query if kind == "query" else self.document

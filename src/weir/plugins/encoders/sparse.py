@@ -517,7 +517,7 @@ class SparseRecipe:
 
 @dataclass(frozen=True, eq=False)
 class LoadedSparse:
-    """A learned sparse encoder loaded on a device, which weights the terms of texts (`encode`, `stream`)."""
+    """A learned sparse encoder loaded on a device."""
 
     recipe: SparseRecipe
     place: ComputePlace
@@ -545,6 +545,8 @@ class LoadedSparse:
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
         """Yield the terms of texts as `encode` returns them, in order, some thousand texts at a time.
+
+        done: called with the number of finished texts.
 
         The iterator raises the errors of `encode`.
         """
