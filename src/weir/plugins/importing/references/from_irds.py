@@ -59,7 +59,7 @@ def irds_name(text: str) -> IrdsName:
 
 
 def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
-    """Return a data set of ir_datasets as a collection, imported once; later calls do not need the package.
+    """Return a data set of ir_datasets as a collection, imported once.
 
     fetch: False raises DownloadError unless it was imported before.
 
