@@ -158,7 +158,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the report: texts, charts, tables and longer, folded tables, notes, and results for CSV."""
+    """A section of the report, with its charts and tables."""
 
     name: str
     title: str
