@@ -440,7 +440,7 @@ def _parts(index: LiveIndex, text: str, k: int, document: str) -> str:
 
 @dataclass(frozen=True)
 class EngineWhy:
-    """Why two systems, at least one an engine, have different means: settings, terms, effects of changes, queries."""
+    """Why two systems, at least one an engine, have different means."""
 
     dataset: str
     measure: str
