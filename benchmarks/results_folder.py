@@ -57,7 +57,7 @@ def shared(pythons: list[str], data: Path, out: str | None, repetitions: int) ->
                 folder = Path(place) / "results"
                 command = [python, "-m", "weir", "run", "-q", "-d", str(data / "scifact"), *systems]
                 seconds, _ = spent([*command, "-m", "nDCG@10", "-o", str(folder)])
-                stages = len(list(folder.rglob("indexes/*"))) or len(list(folder.rglob("0-doc.npy")))
+                stages = len(list(folder.rglob("indexes/*"))) or len(list(folder.rglob("0-ptr.npy")))
                 if repetition:
                     taken[python].append(seconds)
                 shutil.rmtree(folder)

@@ -111,24 +111,22 @@ def engines(
     """Every way as a function of how many queries, and the size of its index in MB."""
     import numpy as np
 
-    from weir.kernels.inverted.block_bounds import BlockBounds
-    from weir.kernels.inverted.byte_bounds import ByteBounds
+    from weir.kernels.inverted.packed import packed
     from weir.kernels.inverted.search import Impacts, search
 
     n = documents.shape[0]
     arrays = postings.indptr.astype(np.int64), postings.indices, postings.data, n
-    bounds, columns = BlockBounds.of(*arrays), ByteBounds.of(*arrays)
-    plain = Impacts(n, *arrays[:3], bounds)
-    index = Impacts(n, *arrays[:3], bounds, columns)
+    plain = Impacts(n, arrays[0], packed(*arrays))
+    index = plain.with_columns()
     asked = queries.indptr.astype(np.int64), queries.indices, queries.data
     transposed = documents.T.tocsr()
     base = 8e-6 * len(arrays[1])
     sizes = {
-        "weir, postings only": base + bounds.nbytes() / 1e6,
+        "weir, postings only": sum(array.nbytes for array in plain.stored) / 1e6,
         "scipy, sparse product": base,
         "BEIR's way": base,
     }
-    more = 0 if columns is None else columns.values.nbytes / 1e6
+    more = 0 if index.columns is None else index.columns.values.nbytes / 1e6
     sizes |= {"weir": sizes["weir, postings only"] + more, "sentence-transformers": 20e-6 * len(arrays[1])}
 
     def weir(which: Impacts) -> Any:

@@ -135,7 +135,9 @@ USED_SETTINGS = "_hypothesis_internal_use_settings"  # where Hypothesis keeps th
 FEWEST_EXAMPLES = 10
 """Of a property a third of the examples are tried, but not fewer than these; `make explore` tries all of them."""
 REAL = Path(__file__).parent / "real"
-LONG = frozenset(["test_declared", "test_measures_against_reference", "test_conform", "test_plan"])
+LONG = frozenset(
+    ["test_declared", "test_files", "test_measures_against_reference", "test_conform", "test_plan"]
+)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -113,7 +113,7 @@ class Learned:
 
     def index(self, corpus: Corpus, context: Context) -> Learned:
         from weir.kernels.inverted import byte_bounds as columns
-        from weir.kernels.inverted.block_bounds import BlockBounds
+        from weir.kernels.inverted.packed import packed
         from weir.kernels.inverted.search import Impacts
         from weir.systems.lexical.inverted_index import tie_order
 
@@ -123,7 +123,7 @@ class Learned:
         ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         doc = np.concatenate([np.sort(rng.permutation(len(corpus))[:n]) for n in sizes]).astype(np.int32)
         given = ptr, doc, rng.random(len(doc), np.float32), len(corpus)
-        impacts = Impacts(len(corpus), *given[:3], BlockBounds.of(*given), columns.ByteBounds.of(*given))
+        impacts = Impacts(len(corpus), ptr, packed(*given)).with_columns()
         save_index((ImpactIndex(impacts, (), tie_order(corpus)),), context.folder, {"documents": len(corpus)})
         return self.open(corpus, context)
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.core.corpus import Corpus
+from weir.kernels.inverted import block_bounds, packed
 from weir.settings import MemoryBudget
 from weir.systems.expression import parse_system
 from weir.systems.lexical import bm25, inversion
@@ -57,12 +58,16 @@ def made_in_memory(system: str, corpus: Corpus, at: Path, patch: pytest.MonkeyPa
     seed=st.integers(0, 9),
     memory=st.integers(1, 4000),
     batch=st.integers(1, 200),
+    few=st.sampled_from([0, packed.EXHAUSTIVE_DOCUMENTS]),
 )
 @settings(max_examples=12)
-def test_memory_decides_no_byte(system, rows, seed, memory, batch):
+def test_memory_decides_no_byte(system, rows, seed, memory, batch, few):
     corpus = corpus_of(rows, seed)
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         root = Path(name)
+        patch.setattr(packed, "EXHAUSTIVE_DOCUMENTS", few)  # lists are packed beyond, in groups of terms
+        patch.setattr(block_bounds, "_BLOCKED_POSTINGS", 3)
+        patch.setattr(bm25, "GROUP_POSTINGS", batch)
         expected = made_in_memory(system, corpus, root / "memory", patch)
         patch.setattr(inversion, "memory_budget", budget(memory))
         patch.setattr(os, "fsync", lambda descriptor: None)  # the disk is not what is tested

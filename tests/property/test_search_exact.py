@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from weir.kernels.inverted import byte_bounds as columns_module
 from weir.kernels.inverted import search as module
-from weir.kernels.inverted.block_bounds import BlockBounds
-from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.packed import PlainLists, packed
 from weir.kernels.inverted.search import Impacts, search
 
 
@@ -20,7 +19,7 @@ def impact_index(lists, n_docs):
     np.cumsum([len(d) for d, _ in lists], out=ptr[1:])
     doc = np.concatenate([np.zeros(0, np.int32), *[np.asarray(d, np.int32) for d, _ in lists]])
     impact = np.concatenate([np.zeros(0, np.float32), *[np.asarray(v, np.float32) for _, v in lists]])
-    return Impacts(n_docs, ptr, doc, impact, BlockBounds.of(ptr, doc, impact, n_docs))
+    return Impacts(n_docs, ptr, packed(ptr, doc, impact, n_docs))
 
 
 def pack(queries):
@@ -35,9 +34,9 @@ def naive(index, query, k):
     total = np.zeros(index.n_docs, np.float64)
     for term, weight in query:
         if 0 <= term < len(index.ptr) - 1:
-            part = slice(index.ptr[term], index.ptr[term + 1])
             # Documents are distinct within a term, so plain indexing adds each posting once.
-            total[index.doc[part]] += np.float64(np.float32(weight)) * index.impact[part].astype(np.float64)
+            doc, impact = index.list_of(term)
+            total[doc] += np.float64(np.float32(weight)) * impact.astype(np.float64)
     score = total.astype(np.float32)
     best = np.lexsort((np.arange(index.n_docs), -score))[:k]
     best = best[score[best] > 0]
@@ -46,7 +45,8 @@ def naive(index, query, k):
 
 def exhaustive(index):
     """The same index without bounds: every posting is added."""
-    return Impacts(index.n_docs, index.ptr, index.doc, index.impact, None)
+    lists = [index.list_of(t) for t in range(len(index.ptr) - 1)]
+    return Impacts(index.n_docs, index.ptr, PlainLists(*map(np.concatenate, zip(*lists, strict=True))))
 
 
 def check(index, queries, k, threads=1):
@@ -169,8 +169,8 @@ def test_bounds_hold_for_every_list():
     b = index.bounds
     cut = 0
     for t in range(60):
-        part = slice(index.ptr[t], index.ptr[t + 1])
-        docs, values = index.doc[part], np.sort(index.impact[part])[::-1]
+        docs, impact = index.list_of(t)
+        values = np.sort(impact)[::-1]
         row = b.listed[t]
         assert (row >= 0) == (len(docs) >= 10)
         if row < 0:
@@ -186,7 +186,7 @@ def test_bounds_hold_for_every_list():
         ranges = docs >> int(b.shift[row])
         first = b.base[row]
         for r in range(b.base[row + 1] - first - 1):
-            inside = index.impact[part][ranges == r]
+            inside = impact[ranges == r]
             assert b.offset[first + r + 1] - b.offset[first + r] == len(inside)
             assert b.peak[first + r] == inside.max(initial=0)
     assert cut > 5
@@ -204,8 +204,7 @@ def with_columns(index):
     """The same index with columns, however few documents it has."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns_module, "_LEAST_DOCUMENTS", 1)
-        columns = ByteBounds.of(index.ptr, index.doc, index.impact, index.n_docs)
-    return Impacts(index.n_docs, index.ptr, index.doc, index.impact, index.bounds, columns)
+        return index.with_columns()
 
 
 @settings(max_examples=50)
@@ -246,8 +245,8 @@ def test_columns_bound_every_impact_by_less_than_a_step():
     used = np.flatnonzero(columns.number >= 0)
     assert len(used) > 1
     for t in used:
-        docs = plain.doc[plain.ptr[t] : plain.ptr[t + 1]]
-        impact = plain.impact[plain.ptr[t] : plain.ptr[t + 1]].astype(np.float64)
+        docs, impact = plain.list_of(t)
+        impact = impact.astype(np.float64)
         steps = np.zeros(40000, np.int64)
         steps[: columns.values.shape[0] * columns.values.shape[2]] = columns.values[
             :, columns.number[t]

@@ -10,6 +10,7 @@ import hashlib
 import json
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,8 @@ import numpy as np
 from weir.datasets.load import load
 from weir.files.runs import read_run
 from weir.files.write import write_run
-from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.packed import PlainLists, packed
 from weir.kernels.inverted.search import Impacts, search
 from weir.kernels.jit import listening, spent
 from weir.systems import parse_system
@@ -62,12 +63,12 @@ def sparse(_: Path):
     impact = rng.exponential(1, len(doc)).astype(np.float32)
     qptr = np.arange(0, 41 * 12, 12)
     qterm, qweight = rng.integers(0, terms, 480).astype(np.int32), rng.exponential(1, 480).astype(np.float32)
-    bounds = BlockBounds.of(ptr, doc, impact, n)
-    columns = ByteBounds.of_terms(np.flatnonzero(np.diff(ptr) > n // 8), ptr, doc, impact, n)
+    many = Impacts(n, ptr, packed(ptr, doc, impact, n))
+    columns = ByteBounds.of_terms(np.flatnonzero(np.diff(ptr) > n // 8), *many.arrays[:2], n)
     for name, index in (
-        ("few", Impacts(n, ptr, doc, impact, None)),
-        ("many", Impacts(n, ptr, doc, impact, bounds)),
-        ("learned", Impacts(n, ptr, doc, impact, bounds, columns)),
+        ("few", Impacts(n, ptr, PlainLists(doc, impact))),
+        ("many", many),
+        ("learned", replace(many, columns=columns)),
     ):
         yield f"sparse {name}", digest(*search(index, qptr, qterm, qweight, 100, 2))
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from weir.core.strings import Strings
 from weir.kernels.inverted import byte_bounds as module
-from weir.kernels.inverted.block_bounds import BlockBounds
-from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.packed import packed
 from weir.kernels.inverted.search import Impacts
 from weir.systems.lexical.inversion import index_in_files, work_files
 from weir.systems.lexical.inverted_index import ImpactIndex, load_index, save_index, top_documents
@@ -23,13 +22,13 @@ def postings(n_docs, n_terms):
 
 def test_columns_are_kept_and_change_nothing(tmp_path, monkeypatch):
     arrays = postings(20000, 30)
-    assert ByteBounds.of(*arrays) is None  # too few documents to gain anything
+    plain = Impacts(20000, arrays[0], packed(*arrays))
+    assert plain.with_columns().columns is None  # too few documents to gain anything
     monkeypatch.setattr(module, "_LEAST_DOCUMENTS", 1)
-    columns = ByteBounds.of(*arrays)
+    with_columns = plain.with_columns()
+    columns = with_columns.columns
     assert columns is not None
     order = np.random.default_rng(1).permutation(20000).astype(np.int32)
-    plain = Impacts(20000, *arrays[:3], BlockBounds.of(*arrays))
-    with_columns = Impacts(20000, *arrays[:3], BlockBounds.of(*arrays), columns)
     save_index(
         (ImpactIndex(with_columns, (Strings.of([f"t{i}" for i in range(30)]),), order),),
         tmp_path / "index",
@@ -47,19 +46,19 @@ def test_columns_are_kept_and_change_nothing(tmp_path, monkeypatch):
 
 def test_columns_made_on_disk_are_those_of_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_LEAST_DOCUMENTS", 1)
-    ptr, doc, impact, n_docs = arrays = postings(40000, 12)  # three windows, the last one short
+    ptr, _, _, n_docs = arrays = postings(40000, 12)  # three windows, the last one short
     order = np.arange(n_docs, dtype=np.int32)
-    own = BlockBounds.where_needed(*arrays), ByteBounds.of(*arrays)
-    memory = ImpactIndex(Impacts(n_docs, ptr, doc, impact, *own), (), order)
+    lists = packed(*arrays)
+    memory = ImpactIndex(Impacts(n_docs, ptr, lists).with_columns(), (), order)
     save_index((memory,), tmp_path / "memory", {"documents": n_docs})
     with work_files(tmp_path / "disk", 0, {}) as files:
-        files.append_to_array("doc.npy", doc)
-        files.append_to_array("impact.npy", impact)
+        for name, array in lists._asdict().items():
+            files.append_to_array(f"{name}.npy", array)
         files.append_to_array("columns.npy", np.ones(5, np.uint8))  # of a process that was killed
         files.close()
     with work_files(tmp_path / "disk", 0, {}) as files:
-        files.append_to_array("doc.npy", doc)
-        files.append_to_array("impact.npy", impact)
+        for name, array in lists._asdict().items():
+            files.append_to_array(f"{name}.npy", array)
         disk = index_in_files(files, ptr, (), order, learned=True)
         assert isinstance(disk.impacts.columns.values, np.memmap)
         save_index((disk,), tmp_path / "disk", {"documents": n_docs})
@@ -74,9 +73,7 @@ def test_columns_made_on_disk_are_those_of_memory(tmp_path, monkeypatch):
 
 def test_an_index_without_columns_has_no_files_of_them(tmp_path):
     arrays = postings(500, 5)
-    index = ImpactIndex(
-        Impacts(500, *arrays[:3], BlockBounds.of(*arrays)), (), np.arange(500, dtype=np.int32)
-    )
+    index = ImpactIndex(Impacts(500, arrays[0], packed(*arrays)), (), np.arange(500, dtype=np.int32))
     save_index((index,), tmp_path / "index", {"documents": 500})
     assert not list((tmp_path / "index").glob("*columns*"))
     assert load_index(tmp_path / "index")[0][0].impacts.columns is None

@@ -11,6 +11,7 @@ import weir
 from weir.cli.main import main
 from weir.errors import BadValue, RankingWarning, WeirError
 from weir.files.runs import read_run
+from weir.plugins.importing import import_files
 
 DPR = [
     {"question": "flood", "answers": ["a"], "ctxs": [
@@ -248,3 +249,30 @@ def test_rows_without_grade_and_rank_are_told(tmp_path):
     (tmp_path / "g.csv").write_text(table)
     report = weir.import_files(tmp_path / "g.csv", tmp_path / "out")
     assert "not imported: rows without a grade and a rank (1)" in " ".join(report.lines())
+
+
+@pytest.mark.parametrize(
+    ("engine", "answer"),
+    [
+        (
+            "Solr",
+            {
+                "responseHeader": {"status": 0},
+                "response": {"numFound": 1, "docs": [{"id": "d1", "score": 1.2}]},
+            },
+        ),
+        ("Milvus", {"code": 0, "cost": 0, "data": [{"distance": 0.9, "id": 1}]}),
+        ("Weaviate", {"data": {"Get": {"Article": [{"_additional": {"id": "d1", "distance": 0.1}}]}}}),
+        ("Azure AI Search", {"@odata.context": "x", "value": [{"@search.score": 1.9, "HotelId": "d1"}]}),
+        ("Typesense", {"found": 1, "hits": [{"document": {"id": "d1"}}], "request_params": {"q": "a"}}),
+    ],
+)
+@pytest.mark.parametrize("kept", ["alone", "lines", "by query"])
+def test_answers_that_name_neither_queries_nor_documents_are_refused_by_their_engine(
+    engine, answer, kept, tmp_path
+):
+    path = tmp_path / ("a.jsonl" if kept == "lines" else "a.json")
+    whole = {"q1": answer, "q2": answer} if kept == "by query" else answer
+    path.write_text((json.dumps(whole) + "\n") * (1 + (kept == "lines")))
+    with pytest.raises(BadValue, match=f"an answer of {engine}, .*query_id, doc_id and score"):
+        import_files(path, tmp_path / "out")

@@ -61,16 +61,16 @@ def put(at: int, value: float):
 CHANGES = {
     "order": [put(0, DOCUMENTS), put(0, -1), np.zeros_like, lambda a: a[:-1]],
     "ptr": [put(0, -1), put(3, 10**9), put(-1, 10**9), put(5, 0), lambda a: a[:-1]],
-    "doc": [put(0, -1), put(0, DOCUMENTS), put(7, 10**9), lambda a: a[::-1].copy()],
-    "impact": [put(3, np.nan), put(3, -1), put(3, np.inf), lambda a: a[:-1], lambda a: a.astype(np.float64)],
+    "low": [put(0, DOCUMENTS), put(7, 2**16 - 1), lambda a: a[::-1].copy()],
+    "high": [lambda a: np.ones(3, np.uint16), lambda a: a.astype(np.uint8)],
+    "code": [put(0, 255), lambda a: a[:-1]],
+    "value": [put(3, np.nan), put(3, -1), put(3, np.inf), lambda a: a[:-1], lambda a: a.astype(np.float64)],
+    "levels": [put(0, 10**6), put(3, -7), lambda a: a[:-1]],
     "terms0-ptr": [put(3, 10**9), put(0, -(10**9)), put(-1, 10**9), lambda a: a[:-2]],
     "terms0-data": [lambda a: a[:-1]],
-    "bounds-listed": [put(0, 10**6), put(3, -7), lambda a: a[:-1]],
-    "bounds-top": [put(0, np.nan), put(0, -1), lambda a: a[:, :2].copy()],
-    "bounds-shift": [put(0, 3), put(0, 200), lambda a: a[:-1]],
-    "bounds-base": [put(1, 10**9), put(0, -1), lambda a: a[:-1]],
-    "bounds-offset": [put(3, 10**9), put(3, -1), put(0, 5), put(-1, 0), np.zeros_like],
-    "bounds-peak": [put(3, np.nan), lambda a: a[:-1]],
+    "top": [put(0, np.nan), put(0, -1), lambda a: a[:, :2].copy()],
+    "offset": [put(3, 10**9), put(3, -1), put(0, 5), put(-1, 0), np.zeros_like],
+    "peak": [put(3, np.nan), lambda a: a[:-1]],
     "forward-ptr": [put(3, 10**9), put(0, -1), lambda a: a[:-1]],
     "forward-term": [put(0, 10**6), put(0, -1), lambda a: a[:-1]],
     "forward-count": [lambda a: a[:-1], lambda a: a.astype(np.float32)],
@@ -89,6 +89,23 @@ def test_no_array_leads_a_search_out_of_it(index, tmp_path, name, number):
 
 def test_every_array_on_disk_is_among_those(index):
     assert {path.stem[2:] for path in index.glob("*.npy")} == set(CHANGES)
+
+
+def test_lists_as_an_earlier_version_wrote_them_are_made_again(index, corpus, tmp_path):
+    at = shutil.copytree(index, tmp_path / "index")
+    facts = json.loads((at / "index.json").read_text(encoding="utf-8"))
+    (at / "index.json").unlink()
+    seal_folder(
+        at, "index.json", {n: v for n, v in facts.items() if n not in ("seal", "files")} | {"format": 2}
+    )
+    with pytest.raises(
+        StoreError,
+        match=r"made by another version of weir \(format 2, expected 3\); delete it to build it again",
+    ):
+        RM3().open(corpus, Context(at))
+    few = Corpus.of({"a": "w0 w1", "b": "w0"})
+    RM3().index(few, Context(tmp_path / "few"))  # as earlier versions wrote it, which read it too
+    assert json.loads((tmp_path / "few" / "index.json").read_text(encoding="utf-8"))["format"] == 2
 
 
 def test_one_changed_byte_anywhere_is_refused(index, corpus, tmp_path):

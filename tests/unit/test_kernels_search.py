@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from weir.errors import BadValue
-from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.packed import packed
 from weir.kernels.inverted.postings import (
     DECODED_LENGTHS,
     LUCENE,
@@ -72,7 +72,7 @@ def test_an_empty_collection():
     fptr, fterm, ftf = ForwardBuilder().finish()
     none = np.zeros(0, np.float32)
     ptr, doc, impact = invert((fptr, fterm, ftf), np.zeros(0, np.int32), (none, none))
-    index = Impacts(0, ptr, doc, impact, BlockBounds.of(ptr, doc, impact, 0))
+    index = Impacts(0, ptr, packed(ptr, doc, impact, 0))
     count, docs, _ = search(index, np.array([0, 1]), np.array([0], np.int32), np.ones(1, np.float32), 3)
     assert count.tolist() == [0]
     assert docs.tolist() == [[-1, -1, -1]]
@@ -165,7 +165,7 @@ def test_keys_are_selected_and_sorted(n):
 
 def tiny():
     ptr, doc, impact = np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, np.float32)
-    return Impacts(1, ptr, doc, impact, BlockBounds.of(ptr, doc, impact, 1))
+    return Impacts(1, ptr, packed(ptr, doc, impact, 1))
 
 
 def test_one_document():

@@ -20,7 +20,8 @@ from weir.audit import Subject, audited
 from weir.cli.main import main
 from weir.core.run import Run
 from weir.datasets import catalogue
-from weir.errors import RankingWarning
+from weir.datasets.load import load_here
+from weir.errors import DownloadError, RankingWarning
 from weir.experiment.experiment import Experiment
 from weir.experiment.plan import planned
 from weir.experiment.results import unscored_notes
@@ -255,7 +256,11 @@ def test_folders_of_birco_need_no_hand_work(tmp_path: Path, monkeypatch: pytest.
     folder.mkdir(parents=True)
     (folder / "test_set.pickle").write_bytes(pickle.dumps(test_set))
     (folder / "dev_set.pickle").write_bytes(pickle.dumps({**test_set, "query": {"q": "another"}}))
+    with pytest.raises(DownloadError, match="is not in Weir's home yet"):
+        load_here(folder)
+    assert not (tmp_path / "home").exists()
     dataset = weir.load(folder)
+    assert load_here(folder).name == "relic"
     assert (dataset.name, dataset.queries.text.tolist()) == ("relic", ["weir 3"])
     assert shown(dataset, parse_system("pool")) == [12]
     settings.cache_clear()

@@ -331,7 +331,7 @@ def _may_hold_texts(file: Path) -> bool:
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
     """Return {rater: labels} of a file.
 
-    Raters are a journal's judges, else origins, else label columns, else the file.
+    Raters are a journal's judges, else origins ("of no named origin" for none), else label columns, else the file.
 
     words: {label: grade} for words.
 

@@ -720,8 +720,8 @@ class MeteredClient:
     ) -> T:
         """Return the service's parsed answer, after retries.
 
-        Raises ServiceError for an exhausted budget or a refused key or model, AttemptError if no attempt
-        brings a usable answer.
+        Raises ServiceError for an exhausted budget, a refused key or model, or an unreachable server,
+        AttemptError if no attempt brings a usable answer.
         """
 
         masked, time_limits = self.key.masked, (self.limits.timeout, self.limits.whole)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from weir.core.strings import Strings
 from weir.errors import UnknownName
 from weir.files.json_files import nested_source
 from weir.files.runs import read_run, run_of
-from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS
 from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.packed import PlainLists, flaw, stored
 from weir.kernels.inverted.postings import (
     LUCENE,
     VALUE,
@@ -90,6 +92,7 @@ def _run_once(kind: str) -> None:
 # Three terms in three documents.
 _PTR, _DOC = np.arange(0, 10, 3, dtype=np.int64), np.tile(np.arange(3, dtype=np.int32), 3)
 _IMPACT = np.linspace(1, 2, 9, dtype=np.float32)
+_MANY_DOCUMENTS = EXHAUSTIVE_DOCUMENTS + 1
 
 
 def _index_in_memory() -> None:
@@ -110,16 +113,32 @@ def _index_on_disk() -> None:
         append_lists(one, np.zeros(1, np.int64), out[0], some, 0, TermWeights(value, value, LUCENE), *out)
 
 
-def _search(bounds: BlockBounds | None = None, columns: ByteBounds | None = None) -> None:
-    index, query = Impacts(3, _PTR, _DOC, _IMPACT, bounds, columns), np.array([0, 3, 4])
+def _search(index: Impacts) -> None:
+    query = np.array([0, 3, 4])
     search(index, query, np.array([0, 1, 2, 1], np.int32), np.ones(4, np.float32), 2)
 
 
+def _search_packed() -> Impacts:
+    index = Impacts(_MANY_DOCUMENTS, _PTR, stored(_PTR, _DOC, _IMPACT, _MANY_DOCUMENTS))
+    _search(index)
+    index.list_of(0)
+    index.impacts_in(0, _DOC)
+    flaw(index.arrays[0], index.arrays[1], _MANY_DOCUMENTS)
+    return index
+
+
 def _learned_search() -> None:
-    columns = ByteBounds.of_terms(np.arange(3), _PTR, _DOC, _IMPACT, 3)
     document_frequencies(_DOC, 3)
     write_postings(_PTR, _DOC, _IMPACT, 0, _PTR[:-1].copy(), np.empty_like(_DOC), np.empty_like(_IMPACT))
-    _search(BlockBounds.of(_PTR, _DOC, _IMPACT, 3), columns)
+    index = _search_packed()
+    _search(
+        replace(
+            index,
+            columns=ByteBounds.of_terms(
+                np.empty(0, np.int64), index.arrays[0], index.arrays[1], _MANY_DOCUMENTS
+            ),
+        )
+    )
 
 
 def _term_weights() -> None:
@@ -155,8 +174,8 @@ def _read_runs() -> None:
 OWN: dict[str, Callable[[], None]] = {
     "sparse index": _index_in_memory,
     "sparse index on disk": _index_on_disk,
-    "sparse search": _search,
-    "sparse search of many": lambda: _search(BlockBounds.of(_PTR, _DOC, _IMPACT, 3)),
+    "sparse search": lambda: _search(Impacts(3, _PTR, PlainLists(_DOC, _IMPACT))),
+    "sparse search of many": lambda: (_search_packed(), None)[1],
     "learned sparse search": _learned_search,
     "term weights": _term_weights,
     "dense search": _dense_search,

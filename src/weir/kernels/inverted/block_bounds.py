@@ -15,7 +15,8 @@ RANKS = (10, 100, 1000)
 
 EXHAUSTIVE_DOCUMENTS = 1 << 13
 """Number of documents up to which a search adds all postings: their sums stay in the first-level cache."""
-_LISTED_POSTINGS = 10  # shorter lists are read whole sooner than looked up
+LISTED_POSTINGS = 10
+"""Least postings of a list with a row; shorter ones are read whole sooner than looked up."""
 _BLOCKED_POSTINGS = 128
 _POSTINGS_PER_BLOCK = 8
 MAX_SHIFT = 16
@@ -42,14 +43,6 @@ class BlockBounds(NamedTuple):
     """float32: largest impact in a range."""
 
     @staticmethod
-    def where_needed(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> BlockBounds | None:
-        """Return the bounds of an impact index; None if documents are so few that a search adds all postings.
-
-        ptr, doc, impact: int64[V+1], int32[P], float32[P].
-        """
-        return BlockBounds.of(ptr, doc, impact, n_docs) if n_docs > EXHAUSTIVE_DOCUMENTS else None
-
-    @staticmethod
     def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> BlockBounds:
         """Return the bounds of an impact index.
 
@@ -73,7 +66,7 @@ def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint
     ptr: int64[V+1], offsets of the posting lists.
     """
     sizes = np.diff(ptr)
-    rows = np.flatnonzero(sizes >= _LISTED_POSTINGS)
+    rows = np.flatnonzero(sizes >= LISTED_POSTINGS)
     listed = np.full(len(sizes), -1, np.int32)
     listed[rows] = np.arange(len(rows), dtype=np.int32)
     shift = _shifts(sizes[rows], n_docs)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from weir.kernels.arrays import Bytes, Float32, Float64, Int32, Int64
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
-from weir.kernels.inverted.query_plan import Postings, QueryTerms, SparseQueries, first_at, plan
+from weir.kernels.inverted.packed import HALF, ListImpacts, Lists, UInt16, first_whole, impact_at, impacts_of
+from weir.kernels.inverted.query_plan import QueryTerms, SparseQueries, plan, stop_in_ranges, stop_in_whole
 from weir.kernels.inverted.top_k import LOW, Hits, Selection, keep_largest, sort_descending, write_hits
 from weir.kernels.jit import jit
 
@@ -61,19 +62,18 @@ def _columns(acc: Float32, one: Bytes, weight: np.float32, other: Bytes, also: n
 
 @jit
 def _postings(
-    acc: Float32, doc: Int32, impact: Float32, low: int, high: int, weight: np.float32, origin: np.uint64
+    acc: Float32, number: UInt16, own: ListImpacts, low: int, high: int, weight: np.float32, origin: np.uint64
 ) -> None:
     for p in range(np.uint64(low), np.uint64(high)):
-        acc[np.uint64(doc[p]) - origin] += weight * impact[p]
+        acc[np.uint64(number[p]) - origin] += weight * impact_at(own, p)
 
 
 @jit
 def _add_window(
-    postings: Postings, offset: Int32, values: Bytes, terms: QueryTerms, n_terms: int, begin: int, finish: int,
-    n_docs: int, sums: BoundSums,
+    lists: Lists, offset: Int32, values: Bytes, terms: QueryTerms, n_terms: int, begin: int, finish: int, n_docs: int,
+    sums: BoundSums,
 ) -> None:  # fmt: skip
-    doc, acc, weight = postings.doc, sums.acc, sums.weight
-    origin, waiting = np.uint64(begin), np.int64(-1)
+    acc, weight, waiting, origin = sums.acc, sums.weight, np.int64(-1), np.uint64(begin & HALF)
     for i in range(n_terms):
         if terms.column[i] >= 0:
             if waiting < 0:
@@ -84,15 +84,14 @@ def _add_window(
                 waiting = np.int64(-1)
             continue
         p, end = terms.now[i], terms.end[i]
-        if p == end or doc[p] >= finish:
-            continue
-        if finish == n_docs:
+        if finish == n_docs or p == end:
             stop = end
         elif terms.ranges[i] >= 0:
-            stop = terms.start[i] + np.int64(offset[terms.ranges[i] + (finish >> terms.shift[i])])
+            stop = stop_in_ranges(lists.low, offset, terms.start[i], terms.ranges[i], terms.shift[i], finish)
         else:
-            stop = first_at(doc, p, end, finish)
-        _postings(acc, doc, postings.impact, p, stop, weight[i], origin)
+            stop = stop_in_whole(lists.low, lists.high, terms.first[i], p, end, finish)
+        own = impacts_of(lists, terms.levels[i], terms.first[i], terms.table[i])
+        _postings(acc, lists.low, own, terms.now[i], stop, weight[i], origin)
         terms.now[i] = stop
     if waiting >= 0:
         _column(acc, values[terms.column[waiting]], weight[waiting])
@@ -140,10 +139,10 @@ def _prepare(columns: ByteBounds, terms: QueryTerms, n_terms: int, weight: Float
 
 @jit
 def _exact(
-    postings: Postings, offset: Int32, values: Bytes, terms: QueryTerms, n_terms: int, best: Selection, n: int,
+    lists: Lists, offset: Int32, values: Bytes, terms: QueryTerms, n_terms: int, best: Selection, n: int,
     sums: BoundSums,
 ) -> None:  # fmt: skip
-    doc, keys, cdoc, cval = postings.doc, best.keys, sums.doc, sums.value
+    low, keys, cdoc, cval = lists.low, best.keys, sums.doc, sums.value
     window = np.int64(values.shape[2])
     for i in range(n):
         keys[i] &= LOW
@@ -152,20 +151,24 @@ def _exact(
         cdoc[c], cval[c] = LOW - keys[c], 0.0
     for i in range(n_terms):
         start, stop, ranges, shift = terms.start[i], terms.end[i], terms.ranges[i], terms.shift[i]
+        first = terms.first[i]
+        own = impacts_of(lists, terms.levels[i], first, terms.table[i])
         column, weight = terms.column[i], terms.weight[i]
         for c in range(n):
             d = np.int64(cdoc[c])
+            half = np.uint16(d & HALF)
             if column >= 0 and values[d // window, column, d % window] == 0:
                 continue
             if ranges >= 0:
                 r = ranges + (d >> shift)
                 p, end = start + np.int64(offset[r]), start + np.int64(offset[r + 1])
-                while p < end and doc[p] < d:
+                while p < end and low[p] < half:
                     p += 1
             else:
-                p, end = first_at(doc, start, stop, d), stop
-            if p < end and doc[p] == d:
-                cval[c] += weight * np.float64(postings.impact[p])
+                p = first_whole(low, lists.high, first, start, stop, d)
+                end = stop if p < stop and np.int64(lists.high[first + p]) == d >> 16 else p
+            if p < end and low[p] == half:
+                cval[c] += weight * np.float64(impact_at(own, np.uint64(p)))
 
 
 @jit
@@ -221,13 +224,13 @@ def _write(best: Selection, sums: BoundSums, n: int, k: int, q: int, hits: Hits)
 
 @jit
 def search_by_bounds(
-    n_docs: int, postings: Postings, bounds: BlockBounds, columns: ByteBounds, queries: SparseQueries, k: int,
+    n_docs: int, lists: Lists, bounds: BlockBounds, columns: ByteBounds, queries: SparseQueries, k: int,
     rank: int, window: int, sums: BoundSums, best: Selection, terms: QueryTerms, hits: Hits, left: NDArray[np.bool_],
 ) -> int:  # fmt: skip
     """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
     negative, infinite or NaN.
 
-    postings, bounds, columns: the index, and upper bounds of its impacts.
+    lists, bounds, columns: the index, and upper bounds of its impacts.
     rank: column of `top` for this k, 0 for none.
     window: binary logarithm of a window's documents.
     sums, best, terms: scratch.
@@ -238,7 +241,7 @@ def search_by_bounds(
             return 1
     offset, values = bounds.offset, columns.values
     for q in range(len(queries.ptr) - 1):
-        n_terms, limit = plan(postings, bounds, queries, q, rank, window, terms, best)
+        n_terms, limit = plan(lists, bounds, queries, q, rank, terms, best)
         gap = _prepare(columns, terms, n_terms, sums.weight)
         share = (n_terms + 8) * 2.0**-21  # far more than so many sums and products round
         best.number[0] = np.float32(max(0.0, limit * (1.0 - share)))
@@ -249,9 +252,7 @@ def search_by_bounds(
             if n < 0:
                 break
             finish = min(begin + (1 << window), n_docs)
-            _add_window(
-                postings, offset, values[begin >> window], terms, n_terms, begin, finish, n_docs, sums
-            )
+            _add_window(lists, offset, values[begin >> window], terms, n_terms, begin, finish, n_docs, sums)
             n, edge = _gather(sums, best, begin, finish, n, k, gap, share, edge)
             if n > enough:
                 n, edge = _raise(best, sums.other, n, k, gap, share, edge)
@@ -260,6 +261,6 @@ def search_by_bounds(
         if n > k:
             n, edge = _raise(best, sums.other, n, k, gap, share, edge)
         if n >= 0:
-            _exact(postings, offset, values, terms, n_terms, best, n, sums)
+            _exact(lists, offset, values, terms, n_terms, best, n, sums)
             _write(best, sums, n, k, q, hits)
     return 0

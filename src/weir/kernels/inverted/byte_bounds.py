@@ -8,6 +8,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from weir.kernels.arrays import Bytes, Float32, Int32, Int64
+from weir.kernels.inverted.block_bounds import LISTED_POSTINGS, BlockBounds
+from weir.kernels.inverted.packed import Lists, impact_at, impacts_of, starts_of
 from weir.kernels.jit import jit
 
 WINDOW = 14
@@ -41,34 +43,34 @@ class ByteBounds(NamedTuple):
 
     @staticmethod
     def of(
-        ptr: Int64, doc: Int32, impact: Float32, n_docs: int, kept: KeptWindows = in_memory
+        lists: Lists, bounds: BlockBounds, n_docs: int, kept: KeptWindows = in_memory
     ) -> ByteBounds | None:
         """Return the columns of an impact index; None for few documents, or without frequent terms.
 
-        ptr, doc, impact: int64[V+1], int32[P], float32[P].
         kept: stores windows, uint8[C, documents] in one reused array, and returns them in the final shape.
         """
-        frequent, _ = frequent_terms(ptr, n_docs)
+        frequent, _ = frequent_terms(lists.ptr, n_docs)
         if n_docs < _LEAST_DOCUMENTS or len(frequent) == 0:
             return None
-        return ByteBounds.of_terms(frequent, ptr, doc, impact, n_docs, kept)
+        return ByteBounds.of_terms(frequent, lists, bounds, n_docs, kept)
 
     @staticmethod
     def of_terms(
-        frequent: Int64, ptr: Int64, doc: Int32, impact: Float32, n_docs: int, kept: KeptWindows = in_memory
+        frequent: Int64, lists: Lists, bounds: BlockBounds, n_docs: int, kept: KeptWindows = in_memory
     ) -> ByteBounds:
-        """Return the columns of these terms; arguments are as for `of`."""
-        step = np.zeros(len(frequent), np.float32)
-        _steps(frequent, ptr, impact, step)
+        """Return the columns of these terms, which have rows in `bounds`; arguments are as for `of`."""
+        # So that rounding leaves the largest in reach.
+        most = bounds.top[bounds.listed[frequent], 0].astype(np.float64)
+        step = (most / (_STEPS - 0.001)).astype(np.float32)
         windows, terms, documents = shape = column_shape(n_docs, len(frequent))
 
         def filled_rows() -> Iterator[Bytes]:
-            values, at = np.empty((terms, documents), np.uint8), ptr[frequent].copy()
+            values = np.empty((terms, documents), np.uint8)
             for window in range(windows):
-                _fill(ptr[frequent + 1], doc, impact, step, at, window * documents, values)
+                _fill(frequent, lists, bounds, step, window * documents, values)
                 yield values
 
-        return ByteBounds(_numbered(frequent, len(ptr) - 1), step, kept(filled_rows(), shape))
+        return ByteBounds(_numbered(frequent, len(lists.ptr) - 1), step, kept(filled_rows(), shape))
 
 
 def frequent_terms(ptr: Int64, n_docs: int) -> tuple[Int64, Int32]:
@@ -77,7 +79,7 @@ def frequent_terms(ptr: Int64, n_docs: int) -> tuple[Int64, Int32]:
     ptr: int64[V+1], offsets of the posting lists.
     """
     sizes = np.diff(ptr)
-    frequent = np.flatnonzero(sizes * _FREQUENT_ONE_IN >= n_docs)
+    frequent = np.flatnonzero((sizes * _FREQUENT_ONE_IN >= n_docs) & (sizes >= LISTED_POSTINGS))
     return frequent, _numbered(frequent, len(sizes))
 
 
@@ -93,30 +95,36 @@ def column_shape(n_docs: int, terms: int) -> tuple[int, int, int]:
 
 
 @jit
-def _steps(frequent: Int64, ptr: Int64, impact: Float32, step: Float32) -> None:
-    for c in range(len(frequent)):
-        most = np.float32(0)
-        for p in range(ptr[frequent[c]], ptr[frequent[c] + 1]):
-            most = max(most, impact[p])
-        step[c] = np.float32(
-            np.float64(most) / (_STEPS - 0.001)
-        )  # so that rounding leaves the largest in reach
+def _steps(impact: np.float32, step: float) -> int:
+    v = np.float64(impact)
+    # Rounding may leave a quotient one step off: the product decides.
+    q = np.int64(v / step) if step > 0.0 else np.int64(0)
+    while q * step < v:
+        q += 1
+    return q
 
 
 @jit
 def _fill(
-    end: Int64, doc: Int32, impact: Float32, step: Float32, at: Int64, first: int, values: Bytes
+    frequent: Int64, lists: Lists, bounds: BlockBounds, step: Float32, begin: int, values: Bytes
 ) -> None:
     values[:] = 0
-    stop = np.int64(first + values.shape[1])
-    for c in range(len(end)):
-        one, p = np.float64(step[c]), at[c]
-        while p < end[c] and np.int64(doc[p]) < stop:
-            v = np.float64(impact[p])
-            # Rounding may leave a quotient one step off: the product decides.
-            q = np.int64(v / one) if one > 0.0 else np.int64(0)
-            while q * one < v:
-                q += 1
-            values[c, np.int64(doc[p]) - first] = q
-            p += 1
-        at[c] = p
+    width = values.shape[1]
+    for c in range(len(frequent)):
+        t, one = frequent[c], np.float64(step[c])
+        row, start = np.int64(bounds.listed[t]), lists.ptr[t]
+        base, shift = bounds.base[row], np.int64(bounds.shift[row])
+        ahead, table = starts_of(lists, t)
+        own = impacts_of(lists, lists.levels[t], ahead, table)
+        first, last = start, lists.ptr[t + 1]
+        if shift < 255:
+            ranges = bounds.base[row + 1] - base - 1
+            first = start + bounds.offset[base + (begin >> shift)]
+            last = start + bounds.offset[base + min((begin + width) >> shift, ranges)]
+        for p in range(first, last):
+            # The lower half tells the place in the window.
+            if (
+                shift < 255
+                or (np.int64(lists.high[ahead + p]) << 16 | np.int64(lists.low[p])) // width == begin // width
+            ):
+                values[c, np.int64(lists.low[p]) & (width - 1)] = _steps(impact_at(own, np.uint64(p)), one)

@@ -6,9 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weir.kernels.arrays import Float32, Float64, Int32, Int64
+from weir.kernels.arrays import Float64, Int32, Int64
 from weir.kernels.inverted.block_bounds import BlockBounds
-from weir.kernels.inverted.query_plan import Postings, QueryTerms, SparseQueries, enter_window, first_at, plan
+from weir.kernels.inverted.packed import HALF, ListImpacts, Lists, UInt16, first_at, impact_at, impacts_of
+from weir.kernels.inverted.query_plan import (
+    QueryTerms,
+    SparseQueries,
+    enter_window,
+    plan,
+)
 from weir.kernels.inverted.top_k import LOW, Hits, Selection, keep_largest, sort_descending, write_hits
 from weir.kernels.jit import jit
 
@@ -38,44 +44,51 @@ class WindowSums(NamedTuple):
 
 @jit
 def _add(
-    doc: Int32, impact: Float32, low: int, high: int, weight: float, acc: Float64, origin: np.uint64
+    number: UInt16, own: ListImpacts, low: int, high: int, weight: float, acc: Float64, origin: np.uint64
 ) -> None:
     for p in range(np.uint64(low), np.uint64(high)):
-        acc[np.uint64(doc[p]) - origin] += weight * np.float64(impact[p])
+        acc[np.uint64(number[p]) - origin] += weight * np.float64(impact_at(own, p))
 
 
 @jit
 def _add_to_found(
-    doc: Int32, impact: Float32, low: int, high: int, weight: float, sums: WindowSums, origin: np.uint64
+    number: UInt16, own: ListImpacts, low: int, high: int, weight: float, sums: WindowSums, origin: np.uint64
 ) -> None:
     acc, bits = sums.acc, sums.bits
     for p in range(np.uint64(low), np.uint64(high)):
-        at = np.uint64(doc[p]) - origin
+        at = np.uint64(number[p]) - origin
         # A product, not a choice of sums, which would become a branch and be mispredicted.
-        acc[at] += weight * np.float64(impact[p]) * (1.0 if bits[at] != 0 else 0.0)
+        acc[at] += weight * np.float64(impact_at(own, p)) * (1.0 if bits[at] != 0 else 0.0)
 
 
 @jit
 def _gather_one(
-    doc: Int32, impact: Float32, low: int, high: int, weight: float, bar: float, sums: WindowSums
+    number: UInt16,
+    own: ListImpacts,
+    low: int,
+    high: int,
+    weight: float,
+    bar: float,
+    sums: WindowSums,
+    upper: int,
 ) -> int:
     n = 0
     for p in range(np.uint64(low), np.uint64(high)):
-        v = weight * np.float64(impact[p])
+        v = weight * np.float64(impact_at(own, p))
         if v > bar:
-            sums.doc[n] = doc[p]
+            sums.doc[n] = upper | np.int64(number[p])
             sums.value[n] = v
             n += 1
     return n
 
 
 @jit
-def _near(doc: Int32, acc: Float64, low: int, high: int, origin: np.uint64, bar: float) -> float:
+def _near(number: UInt16, acc: Float64, low: int, high: int, origin: np.uint64, bar: float) -> float:
     step = max(1, (high - low) >> 6)
     seen, passed = 0, 0
     for p in range(low, high, step):
         seen += 1
-        passed += acc[np.uint64(doc[p]) - origin] > bar
+        passed += acc[np.uint64(number[p]) - origin] > bar
     return passed / seen
 
 
@@ -105,15 +118,15 @@ def _gather_all(sums: WindowSums, width: int, begin: int, bar: float) -> int:
 
 @jit
 def _gather_listed(
-    doc: Int32, low: int, high: int, origin: np.uint64, bar: float, sums: WindowSums, n: int
+    number: UInt16, low: int, high: int, begin: int, bar: float, sums: WindowSums, n: int
 ) -> int:
-    acc, cdoc, cval = sums.acc, sums.doc, sums.value
+    acc, cdoc, cval, origin, upper = sums.acc, sums.doc, sums.value, np.uint64(begin & HALF), begin & ~HALF
     for p in range(np.uint64(low), np.uint64(high)):
-        at = np.uint64(doc[p]) - origin
+        at = np.uint64(number[p]) - origin
         v = acc[at]
         acc[at] = 0.0
         if v > bar:
-            cdoc[n] = doc[p]
+            cdoc[n] = upper | np.int64(number[p])
             cval[n] = v
             n += 1
     return n
@@ -121,33 +134,32 @@ def _gather_listed(
 
 @jit
 def _look_up(
-    postings: Postings, bounds: BlockBounds, terms: QueryTerms, i: int, rest: float, limit: float,
-    sums: WindowSums, n: int,
+    lists: Lists, bounds: BlockBounds, terms: QueryTerms, i: int, rest: float, limit: float, sums: WindowSums, n: int
 ) -> int:  # fmt: skip
-    doc, impact, offset, peak, cdoc, cval = (
-        postings.doc, postings.impact, bounds.offset, bounds.peak, sums.doc, sums.value,
-    )  # fmt: skip
+    offset, peak, low, cdoc, cval = bounds.offset, bounds.peak, lists.low, sums.doc, sums.value
     start, now, stop, ranges, shift = (
         terms.start[i], terms.now[i], terms.stop[i], terms.ranges[i], terms.shift[i],
     )  # fmt: skip
+    own = impacts_of(lists, terms.levels[i], terms.first[i], terms.table[i])
     weight, bound = terms.weight[i], terms.bound[i]
     m = 0
     for c in range(n):
         v = cval[c]
         if v + bound + rest <= limit:
             continue
-        d = cdoc[c]
+        d = np.int64(cdoc[c])
+        half = np.uint16(d & HALF)
         if ranges >= 0:
-            r = ranges + (np.int64(d) >> shift)
+            r = ranges + (d >> shift)
             if v + weight * np.float64(peak[r]) + rest <= limit:
                 continue
             p, end = start + np.int64(offset[r]), start + np.int64(offset[r + 1])
-            while p < end and doc[p] < d:
+            while p < end and low[p] < half:
                 p += 1
         else:
-            p, end = first_at(doc, now, stop, np.int64(d)), stop
-        if p < end and doc[p] == d:
-            v += weight * np.float64(impact[p])
+            p, end = first_at(low, now, stop, half), stop
+        if p < end and low[p] == half:
+            v += weight * np.float64(impact_at(own, np.uint64(p)))
         if v + rest > limit:
             cdoc[m] = d
             cval[m] = v
@@ -157,17 +169,16 @@ def _look_up(
 
 @jit
 def _score_window(
-    postings: Postings, bounds: BlockBounds, terms: QueryTerms, live: Int64, n_live: int, begin: int, width: int,
+    lists: Lists, bounds: BlockBounds, terms: QueryTerms, live: Int64, n_live: int, begin: int, width: int,
     limit: float, sums: WindowSums,
 ) -> int:  # fmt: skip
-    doc, impact, now, stop, weight = postings.doc, postings.impact, terms.now, terms.stop, terms.weight
+    low, now, stop, weight, origin = lists.low, terms.now, terms.stop, terms.weight, np.uint64(begin & HALF)
     needed, rest = n_live, 0.0
     while needed > 0 and rest + terms.bound[live[needed - 1]] <= limit:
         needed -= 1
         rest += terms.bound[live[needed]]
     if needed == 0:
         return 0
-    origin = np.uint64(begin)
     touched = 0
     for x in range(needed):
         touched += stop[live[x]] - now[live[x]]
@@ -182,19 +193,21 @@ def _score_window(
     if needed > 1 or (n_live > 1 and stop[live[1]] - now[live[1]] < _LOOK_UP_POSTINGS * touched):
         for x in range(needed):
             i = live[x]
-            _add(doc, impact, now[i], stop[i], weight[i], sums.acc, origin)
+            own = impacts_of(lists, terms.levels[i], terms.first[i], terms.table[i])
+            _add(low, own, now[i], stop[i], weight[i], sums.acc, origin)
         # Other terms are added to the documents found when that is cheaper than looking them up.
         while added < n_live:
             i = live[added]
             size = stop[i] - now[i]
             if size > touched:
-                share = _near(doc, sums.acc, now[live[0]], stop[live[0]], origin, limit - rest)
+                share = _near(low, sums.acc, now[live[0]], stop[live[0]], origin, limit - rest)
                 if size > _LOOK_UP_POSTINGS * share * touched:
                     break
+            own = impacts_of(lists, terms.levels[i], terms.first[i], terms.table[i])
             if dense:
-                _add(doc, impact, now[i], stop[i], weight[i], sums.acc, origin)
+                _add(low, own, now[i], stop[i], weight[i], sums.acc, origin)
             else:
-                _add_to_found(doc, impact, now[i], stop[i], weight[i], sums, origin)
+                _add_to_found(low, own, now[i], stop[i], weight[i], sums, origin)
             added += 1
             rest = max(rest - terms.bound[i], 0.0)
         if dense:
@@ -202,26 +215,27 @@ def _score_window(
         else:
             for x in range(needed):
                 i = live[x]
-                n = _gather_listed(doc, now[i], stop[i], origin, limit - rest, sums, n)
+                n = _gather_listed(low, now[i], stop[i], begin, limit - rest, sums, n)
     else:
         i = live[0]
-        n = _gather_one(doc, impact, now[i], stop[i], weight[i], limit - rest, sums)
+        own = impacts_of(lists, terms.levels[i], terms.first[i], terms.table[i])
+        n = _gather_one(low, own, now[i], stop[i], weight[i], limit - rest, sums, begin & ~HALF)
     for x in range(added, n_live):
         if n > 0:
             rest = max(rest - terms.bound[live[x]], 0.0)
-            n = _look_up(postings, bounds, terms, live[x], rest, limit, sums, n)
+            n = _look_up(lists, bounds, terms, live[x], rest, limit, sums, n)
     return n
 
 
 @jit
 def search_by_postings(
-    n_docs: int, postings: Postings, bounds: BlockBounds, queries: SparseQueries, k: int, rank: int, window: int,
+    n_docs: int, lists: Lists, bounds: BlockBounds, queries: SparseQueries, k: int, rank: int, window: int,
     sums: WindowSums, best: Selection, terms: QueryTerms, live: Int64, hits: Hits,
 ) -> int:  # fmt: skip
     """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
     negative, infinite or NaN.
 
-    postings, bounds: the index, and bounds of its lists.
+    lists, bounds: the index, and bounds of its lists.
     rank: column of `top` for this k, 0 for none.
     window: binary logarithm of a window's documents.
     best: scratch for more than k keys.
@@ -232,15 +246,15 @@ def search_by_postings(
             return 1
     width, keys, spare = 1 << window, best.keys, best.spare
     for q in range(len(queries.ptr) - 1):
-        n_terms, limit = plan(postings, bounds, queries, q, rank, window, terms, best)
+        n_terms, limit = plan(lists, bounds, queries, q, rank, terms, best)
         n_keys, least = int(np.int64(0)), np.int64(-1)
         for begin in range(0, n_docs if n_terms > 0 else 0, width):
             finish = min(begin + width, n_docs)
-            n_live, total = enter_window(postings.doc, bounds.offset, terms, n_terms, finish, n_docs, live)
+            n_live, total = enter_window(lists, bounds.offset, terms, n_terms, finish, n_docs, live)
             n = 0
             if total > limit:
                 n = _score_window(
-                    postings, bounds, terms, live, n_live, begin, finish - begin, limit, sums
+                    lists, bounds, terms, live, n_live, begin, finish - begin, limit, sums
                 )  # fmt: skip
             for c in range(n):
                 best.number[0] = np.float32(sums.value[c])

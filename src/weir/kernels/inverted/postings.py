@@ -12,6 +12,8 @@ corpus numbers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -318,6 +320,71 @@ def invert(
     doc, impact = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32)
     _invert(TermPairs(*pairs), order, TermWeights(*weights, formula), ptr[:-1].copy(), doc, impact)
     return ptr, doc, impact
+
+
+@jit
+def _place(
+    fptr: Int64, fterm: Int32, ftf: Counts, order: Int32, cursor: Int64, doc: Int32, count: Counts
+) -> None:
+    for i in range(len(order)):
+        source = order[i]
+        for j in range(fptr[source], fptr[source + 1]):
+            t = np.uint64(fterm[j])
+            at = np.uint64(cursor[t])
+            cursor[t] += 1
+            doc[at] = i
+            count[at] = ftf[j]
+
+
+@jit
+def _weigh(ptr: Int64, doc: Int32, count: Counts, weights: TermWeights, impact: Float32) -> None:
+    weight, norm, formula = weights
+    for t in range(len(ptr) - 1):
+        for p in range(np.uint64(ptr[t]), np.uint64(ptr[t + 1])):
+            impact[p] = _impact(formula, weight[t], count[p], norm[np.uint64(doc[p])])
+
+
+def inverted(pairs: Pairs, order: Int32, terms: int) -> tuple[Int64, Int32, Counts]:
+    """Return postings with counts, (ptr int64[terms + 1], doc int32[P], count uint8[P] or as in `pairs`).
+
+    pairs, order: as for `invert`.
+    """
+    fptr, fterm, ftf = pairs
+    small = ftf.dtype == np.uint16 and ftf.max(initial=0) <= np.iinfo(np.uint8).max
+    ptr = np.zeros(terms + 1, np.int64)
+    np.cumsum(document_frequencies(fterm, terms), out=ptr[1:])
+    doc, count = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.uint8 if small else ftf.dtype)
+    _place(fptr, fterm, ftf, order, ptr[:-1].copy(), doc, count)
+    return ptr, doc, count
+
+
+def weighed_groups(
+    lists: tuple[Int64, Int32, Counts], weights: tuple[Float32, Float32], formula: int, room: int
+) -> Iterator[tuple[Int64, Int32, Float32]]:
+    """Yield the postings of `inverted` with impacts, as `invert` returns them, by groups of successive terms; each
+    group counts its postings from 0.
+
+    room: see `term_groups`.
+    """
+    (ptr, doc, count), (weight, norm) = lists, weights
+    for first, last in pairwise(term_groups(ptr, room)):
+        own, span = ptr[first : last + 1] - ptr[first], slice(int(ptr[first]), int(ptr[last]))
+        impact = np.empty(own[-1], np.float32)
+        _weigh(own, doc[span], count[span], TermWeights(weight[first:last], norm, formula), impact)
+        yield own, doc[span], impact
+
+
+def term_groups(ptr: Int64, room: int) -> list[int]:
+    """Return the bounds of one or more groups of successive terms: a term each, or more of together at most `room`
+    postings.
+
+    ptr: int64[V + 1], offsets of the terms' postings.
+    """
+    cuts, terms = [0], len(ptr) - 1
+    while cuts[-1] < terms or len(cuts) == 1:
+        most = int(np.searchsorted(ptr, ptr[cuts[-1]] + room, side="right")) - 1
+        cuts.append(min(terms, max(cuts[-1] + 1, most)))
+    return cuts
 
 
 @jit

@@ -9,12 +9,13 @@ import numpy as np
 
 from weir.kernels.arrays import Float32, Float64, Int32, Int64
 from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.packed import HALF, Lists, UInt16, first_at, starts_of
 from weir.kernels.inverted.top_k import LOW, Selection, sort_descending
 from weir.kernels.jit import jit
 
 
 class Postings(NamedTuple):
-    """An inverted index: term t has the entries ptr[t]:ptr[t + 1] of doc (ascending) and impact."""
+    """An inverted index of few documents: term t has the entries ptr[t]:ptr[t + 1] of doc (ascending) and impact."""
 
     ptr: Int64
     doc: Int32
@@ -42,6 +43,12 @@ class QueryTerms(NamedTuple):
     """First range in `offset` and `peak` of the block bounds; -1 for none."""
     shift: Int64
     """As `BlockBounds.shift`."""
+    levels: Int64
+    """Number of its distinct impacts, 0 for a list without codes."""
+    first: Int64
+    """Posting p has its code, or the upper half of its document, at first + p."""
+    table: Int64
+    """Posting p has the impact value[table + its code], without codes value[table + p]."""
     order: Int64
     """Scratch, as are `number`, `column`, `merged_weight` and `merged_bound`; number[order[i] & LOW] is the
     i-th term."""
@@ -56,43 +63,28 @@ class QueryTerms(NamedTuple):
     @staticmethod
     def of(longest: int) -> QueryTerms:
         """Return unfilled arrays for queries of up to `longest` terms."""
-        return QueryTerms(*np.empty((9, longest), np.int64), *np.empty((4, longest)))
-
-
-@jit
-def first_at(doc: Int32, low: int, high: int, number: int) -> int:
-    """Return the first position in doc[low:high], ascending, whose value is at least `number`; `high` if
-    there is none."""
-    step = 1
-    while low + step < high and doc[low + step] < number:
-        low += step
-        step += step
-    if low + step < high:
-        high = low + step
-    while low < high:
-        middle = (low + high) >> 1
-        if doc[middle] < number:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+        return QueryTerms(*np.empty((12, longest), np.int64), *np.empty((4, longest)))
 
 
 @jit
 def plan(
-    postings: Postings, bounds: BlockBounds, queries: SparseQueries, q: int, rank: int, window: int, terms: QueryTerms,
+    lists: Lists,
+    bounds: BlockBounds,
+    queries: SparseQueries,
+    q: int,
+    rank: int,
+    terms: QueryTerms,
     best: Selection,
-) -> tuple[int, float]:  # fmt: skip
+) -> tuple[int, float]:
     """Write the posting lists of query q to `terms`, and return (number of lists, lower bound of the k-th best
     score).
 
     rank: column of `top` for this k, 0 for none.
-    window: binary logarithm of a window's documents.
     best: scratch.
 
     Unknown terms and weights of 0 are left out; repeated terms are merged.
     """
-    first, ptr = queries.ptr[q], postings.ptr
+    first, ptr = queries.ptr[q], lists.ptr
     n = int(np.int64(0))  # a literal 0 would compile functions of n a second time
     for j in range(first, queries.ptr[q + 1]):
         t = queries.term[j]
@@ -123,8 +115,8 @@ def plan(
                     limit = max(limit, np.float64(best.number[0]))
         else:
             most = np.float32(0)
-            for p in range(ptr[t], ptr[t + 1]):
-                most = max(most, postings.impact[p])
+            for p in range(lists.table[t], lists.table[t] + ptr[t + 1] - ptr[t]):
+                most = max(most, lists.value[p])  # such a short list has no codes
         terms.merged_bound[i] = w * np.float64(most)
         best.number[0] = np.float32(terms.merged_bound[i])
         terms.order[i] = (np.int64(best.bits[0]) << 32) | i
@@ -135,16 +127,40 @@ def plan(
         t = terms.number[at]
         row = np.int64(bounds.listed[t])
         terms.start[i], terms.end[i], terms.now[i] = ptr[t], ptr[t + 1], ptr[t]
+        terms.levels[i] = lists.levels[t]
+        terms.first[i], terms.table[i] = starts_of(lists, t)
         terms.ranges[i], terms.shift[i] = -1, 0
-        if row >= 0 and bounds.shift[row] <= window:
+        if row >= 0 and bounds.shift[row] != 255:
             terms.ranges[i], terms.shift[i] = bounds.base[row], np.int64(bounds.shift[row])
         terms.weight[i], terms.bound[i] = terms.merged_weight[at], terms.merged_bound[at]
     return m, limit
 
 
 @jit
+def stop_in_ranges(number: UInt16, offset: Int32, start: int, ranges: int, shift: int, finish: int) -> int:
+    """Return the end of a list's postings before document `finish`, which is not the last.
+
+    offset: see `BlockBounds`.
+    start, ranges, shift: see `QueryTerms`.
+    """
+    r = ranges + (finish >> shift)
+    stop = start + np.int64(offset[r])
+    if finish >> shift << shift != finish:
+        stop = first_at(number, stop, start + np.int64(offset[r + 1]), np.uint16(finish & HALF))
+    return stop
+
+
+@jit
+def stop_in_whole(number: UInt16, upper: UInt16, first: int, p: int, end: int, finish: int) -> int:
+    """Return the end of the postings p..end-1 before document `finish`, of a list without ranges."""
+    while p < end and (np.int64(upper[first + p]) << 16 | np.int64(number[p])) < finish:
+        p += 1
+    return p
+
+
+@jit
 def enter_window(
-    doc: Int32, offset: Int32, terms: QueryTerms, n_terms: int, finish: int, n_docs: int, live: Int64
+    lists: Lists, offset: Int32, terms: QueryTerms, n_terms: int, finish: int, n_docs: int, live: Int64
 ) -> tuple[int, float]:
     """Set `terms.stop` to each list's end before document `finish`; return (number of lists with postings in
     the window, sum of their bounds).
@@ -154,17 +170,18 @@ def enter_window(
     """
     n_live, total = 0, 0.0
     for i in range(n_terms):
-        p, end = terms.now[i], terms.end[i]
-        if p == end or doc[p] >= finish:
-            terms.stop[i] = p
-            continue
-        if finish == n_docs:
-            terms.stop[i] = end
+        if finish == n_docs or terms.now[i] == terms.end[i]:
+            terms.stop[i] = terms.end[i]
         elif terms.ranges[i] >= 0:
-            terms.stop[i] = terms.start[i] + np.int64(offset[terms.ranges[i] + (finish >> terms.shift[i])])
+            terms.stop[i] = stop_in_ranges(
+                lists.low, offset, terms.start[i], terms.ranges[i], terms.shift[i], finish
+            )
         else:
-            terms.stop[i] = first_at(doc, p, end, finish)
-        live[n_live] = i
-        n_live += 1
-        total += terms.bound[i]
+            terms.stop[i] = stop_in_whole(
+                lists.low, lists.high, terms.first[i], terms.now[i], terms.end[i], finish
+            )
+        if terms.stop[i] > terms.now[i]:
+            live[n_live] = i
+            n_live += 1
+            total += terms.bound[i]
     return n_live, total

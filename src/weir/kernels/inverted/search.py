@@ -1,6 +1,6 @@
 """Find the exact top k in an impact index (postings.py describes its layout).
 
-    index = Impacts(n_docs, ptr, doc, impact, BlockBounds.of(ptr, doc, impact, n_docs))
+    index = Impacts(n_docs, ptr, stored(ptr, doc, impact, n_docs))
     count, doc, score = search(index, qptr, qterm, qweight, k, threads=1).
 
 A score is float32(sum over query terms, in float64, of weight * impact). Order: score descending, internal
@@ -14,7 +14,7 @@ import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,9 +24,10 @@ from weir.errors import BadValue
 from weir.kernels.arrays import Float32, Int32, Int64
 from weir.kernels.inverted.block_bounds import RANKS, BlockBounds
 from weir.kernels.inverted.bound_scan import BoundSums, search_by_bounds
-from weir.kernels.inverted.byte_bounds import WINDOW, ByteBounds
+from weir.kernels.inverted.byte_bounds import WINDOW, ByteBounds, KeptWindows, in_memory
 from weir.kernels.inverted.exhaustive import search_exhaustively
 from weir.kernels.inverted.maxscore import WindowSums, search_by_postings
+from weir.kernels.inverted.packed import PackedLists, PlainLists, look_up, unpacked, write_list
 from weir.kernels.inverted.query_plan import Postings, QueryTerms, SparseQueries
 from weir.kernels.inverted.top_k import Hits, Selection
 
@@ -46,14 +47,14 @@ def _read_only(array: NDArray[Any], dtype: type[np.generic] | None = None) -> ND
 
 @dataclass(frozen=True, eq=False)
 class Impacts:
-    """An impact index ready to search; arrays may be memory-mapped."""
+    """An impact index ready to search; arrays may be memory-mapped. Raises ValueError if packed arrays do not fit
+    together.
+    """
 
     n_docs: int
     ptr: Int64
-    doc: Int32
-    impact: Float32
-    bounds: BlockBounds | None
-    """None for so few documents that a search adds all postings."""
+    stored: PlainLists | PackedLists
+    """As `packed.stored` returns them: plain for so few documents that a search adds all postings."""
     columns: ByteBounds | None = None
     """Bounds for a model's weights, whose frequent terms make `bounds` loose; None searches by postings
     alone."""
@@ -61,14 +62,59 @@ class Impacts:
     """Read-only arrays for kernels: postings, bounds or the largest impact of each term, columns."""
 
     def __post_init__(self) -> None:
-        ptr, impact = _read_only(self.ptr, np.int64), _read_only(self.impact, np.float32)
-        postings = Postings(ptr, _read_only(self.doc, np.int32), impact)
-        if self.bounds is None:
-            found: Scratch = (postings, _largest(ptr, impact))
+        ptr = _read_only(self.ptr, np.int64)
+        if isinstance(self.stored, PlainLists):
+            doc, impact = _read_only(self.stored.doc, np.int32), _read_only(self.stored.impact, np.float32)
+            found: Scratch = (Postings(ptr, doc, impact), _largest(ptr, impact))
         else:
-            given = (self.bounds,) if self.columns is None else (self.bounds, self.columns)
-            found = (postings, *(type(some)(*map(_read_only, some)) for some in given))
+            given = (
+                *unpacked(ptr, self.stored, self.n_docs),
+                *([] if self.columns is None else [self.columns]),
+            )
+            found = tuple(type(some)(*map(_read_only, some)) for some in given)
         object.__setattr__(self, "arrays", found)
+
+    @property
+    def bounds(self) -> BlockBounds | None:
+        """The bounds of packed lists."""
+        return None if isinstance(self.stored, PlainLists) else self.arrays[1]
+
+    def with_columns(self, kept: KeptWindows = in_memory) -> Impacts:
+        """Return the index with columns of bytes for its frequent terms; the same index for few documents.
+
+        kept: see `ByteBounds.of`.
+        """
+        if isinstance(self.stored, PlainLists):
+            return self
+        return replace(self, columns=ByteBounds.of(*self.arrays[:2], self.n_docs, kept))
+
+    def list_of(self, term: int) -> tuple[Int32, Float32]:
+        """Return the documents of a term, ascending, and its impacts in them."""
+        start, stop = self.ptr[term], self.ptr[term + 1]
+        if isinstance(self.stored, PlainLists):
+            return self.stored.doc[start:stop], self.stored.impact[start:stop]
+        doc, impact = np.empty(stop - start, np.int32), np.empty(stop - start, np.float32)
+        write_list(*self.arrays[:2], term, doc, impact)
+        return doc, impact
+
+    def largest_of(self, term: int) -> np.float32:
+        """Return the largest impact of a term that some document has."""
+        bounds = self.bounds
+        if bounds is not None and bounds.listed[term] >= 0:
+            return np.float32(bounds.top[bounds.listed[term], 0])
+        return np.float32(self.list_of(term)[1].max())
+
+    def impacts_in(self, term: int, docs: Int32) -> Float32:
+        """Return the impacts of a term in documents, 0 where a document lacks it, float32[docs]."""
+        impact = np.zeros(len(docs), np.float32)
+        if isinstance(self.stored, PlainLists):
+            doc, own = self.list_of(term)
+            at = np.minimum(np.searchsorted(doc, docs), len(doc) - 1)
+            hit = doc[at] == docs
+            impact[hit] = own[at[hit]]
+        else:
+            look_up(*self.arrays[:2], term, np.ascontiguousarray(docs), impact)
+        return impact
 
 
 def _largest(ptr: Int64, impact: Float32) -> Float32:
@@ -134,7 +180,7 @@ def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, 
 
 def _chunk(index: Impacts, queries: SparseQueries, hits: Hits) -> None:
     depth = min(hits.doc.shape[1], max(1, index.n_docs))
-    if index.bounds is None:
+    if isinstance(index.stored, PlainLists):
         _exhaustively(index, queries, depth, hits)
     elif index.columns is None or depth > DEEPEST_BOUND_SCAN:
         _by_postings(index, queries, depth, hits)

@@ -98,8 +98,9 @@ def columns_of(
     """Return a column for each system: the first `depth` documents of its ranking for a query.
 
     dataset: source of titles and texts; None for none.
-    judged: {document: judgment} that the scores, `values`, count.
-    aside: {document: judgment} that they leave out.
+    values: the measure's value for each system.
+    judged: {document: judgment that the values count}.
+    aside: {document: judgment that they leave out}.
     words: the query's terms, to be marked.
     """
     ranks_of = ranks_in(rankings)

@@ -42,9 +42,9 @@ def measure_of(visit: Visit, measures: Sequence[str]) -> str:
 
 
 def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measure: str) -> list[ResultCell]:
-    """Return the results of the systems that the URL names, at most four.
+    """Return the results of the first four systems that the URL names.
 
-    By default the baseline and the best other one. Raises UnknownName for a system without results.
+    By default the baseline and the best other system, if any. Raises UnknownName for a system without results.
     """
     names = {name: cell for cell in cells for name in (cell.label, results.numbers.label(cell.label))}
     by_name = {

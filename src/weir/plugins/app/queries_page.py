@@ -202,13 +202,14 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """Facts about each query from rankings and texts: judged shares, off-topic first documents, slices (groups)."""
+    """Facts about each query from rankings and texts."""
 
     judged: Float64
+    """float64[queries]: `QueryRow.judged` of each."""
     howlers: Mapping[int, tuple[tuple[str, str], ...]]
     """{position of a query: its `QueryRow.howlers`}."""
     slices: Mapping[str, NDArray[np.int64]]
-    """{slice: positions of its queries}."""
+    """{slice, a group of queries: their positions}."""
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:

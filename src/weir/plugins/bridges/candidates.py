@@ -12,8 +12,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Float32, Float64, Int32, Int64
 from weir.errors import BadValue
-from weir.kernels.inverted.block_bounds import BlockBounds
-from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.packed import stored
 from weir.kernels.inverted.postings import write_postings
 from weir.kernels.inverted.search import Impacts
 from weir.models.encoder import ObjectEncoder
@@ -161,7 +160,5 @@ def _impact_index(documents: Terms, vocabulary: int, tie_rank: Int32) -> ImpactI
     ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(term, minlength=vocabulary))])
     doc, impact = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32)
     write_postings(fptr, term[by_number], weight[by_number], 0, ptr[:-1].copy(), doc, impact)
-    postings = ptr, doc, impact, len(tie_rank)
-    bounds = BlockBounds.where_needed(*postings), ByteBounds.of(*postings)
-    order = np.argsort(tie_rank).astype(np.int32)
-    return ImpactIndex(Impacts(len(tie_rank), ptr, doc, impact, *bounds), (), order)
+    impacts = Impacts(len(tie_rank), ptr, stored(ptr, doc, impact, len(tie_rank)))
+    return ImpactIndex(impacts.with_columns(), (), np.argsort(tie_rank).astype(np.int32))

@@ -122,8 +122,8 @@ def collections_from_mteb(task: object) -> list[Dataset]:
     task: an object of MTEB's AbsTaskRetrieval, such as `mteb.get_task("SciFact")`.
 
     Each is called as the task, followed by #subset unless that is the default, and by -split if there are several.
-    Instructions stand after the queries, candidates alone are ranked and documents that are the query left out, as
-    MTEB does. Raises BadValue for another object, for conversations, and for a task that skips first results.
+    As in MTEB, instructions stand after the queries, only candidates are ranked, and a document that is the query is
+    left out. Raises BadValue for another object, for conversations, and for a task that skips first results.
     """
     if isinstance(task, type) or not isinstance(task, MtebRetrievalTask):
         raise BadValue(

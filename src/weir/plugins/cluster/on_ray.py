@@ -74,6 +74,7 @@ class Grid:
     stages: str | None
     drop_self: bool
     at: str
+    """The results folder."""
     variables: tuple[tuple[str, str], ...]
     """Environment variables; by Ray's own option they would cost extra workers."""
 
@@ -180,7 +181,7 @@ class _GridActor:
         self.begun.append((job, machine))
 
     def take_begun(self) -> list[tuple[Job, str]]:
-        """Jobs begun since the last call."""
+        """Return (job, machine) of the jobs begun since the last call."""
         return [self.begun.popleft() for _ in range(len(self.begun))]
 
 
@@ -257,7 +258,7 @@ class _ShareWorker:
         self.system, self.encoder = "", cast("ShareEncoder | None", None)
 
     def encode(self, share: _EncodingShare, grid: Grid, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-        """Return "" or the failure as one line."""
+        """Encode a share of the documents; return "" or the failure as one line."""
 
         def work(cell: Cell) -> None:
             system, encoding = _encodings(cell)[share.stage]

@@ -306,9 +306,10 @@ class DeepCT:
     """Search by BM25 in which the frequency of each word is predicted by a model from the word's context.
 
     A word's weight w is its first piece's, at least 0. Of equal words the largest weight counts. Defaults are BEIR's
-    (evaluate_deepct.py); Dai and Callan 2020 use no smoothing and drop words of weight 0. Raises UnknownName or
-    BadValue for settings out of range.
+    (evaluate_deepct.py). Raises UnknownName or BadValue for settings out of range.
     """
+
+    # Dai and Callan 2020 use no smoothing and drop words of weight 0.
 
     model: str
     """Model that gives each token one number (BertForTokenClassification with one label): a name on the Hugging Face

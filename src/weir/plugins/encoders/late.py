@@ -266,6 +266,7 @@ class TokenEncoder:
     """Tokens to fill up to with `filler`; 0 for none."""
     filler: int = 0
     attended: bool = True
+    """True if the other tokens attend to fillers."""
 
     def tokens(self, texts: Sequence[Text]) -> Tokens:
         """Return the token numbers of texts, with the encoder's marker, if any, after each first token."""
@@ -330,6 +331,8 @@ class LoadedLate:
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
         """Yield the token vectors of texts, in order, some thousand texts at a time, with NaN if it occurs.
+
+        done: called with the number of finished texts.
 
         The iterator raises BadValue for a text that does not fit into memory.
         """

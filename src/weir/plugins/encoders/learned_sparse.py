@@ -14,8 +14,8 @@ from weir.argument_types import checked, named_arguments
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.core.strings import Float32, Float64, Int32, Int64, offsets
-from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
-from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS
+from weir.kernels.inverted.packed import stored
 from weir.kernels.inverted.postings import VALUE, Pairs, document_frequencies, write_postings
 from weir.kernels.inverted.search import DEEPEST_BOUND_SCAN, Impacts
 from weir.models.batching import Ragged
@@ -183,11 +183,8 @@ def _inverted(terms: StoredRows, corpus: Corpus, vocabulary: int) -> ImpactIndex
         block = terms.rows_of(order[start : start + size])
         write_postings(block.ptr, *_terms(block), start, cursor, doc, impact)
     terms.release()
-    postings = ptr, doc, impact, len(corpus)
-    impacts = Impacts(
-        len(corpus), ptr, doc, impact, BlockBounds.where_needed(*postings), ByteBounds.of(*postings)
-    )
-    return ImpactIndex(impacts, (), order)
+    impacts = Impacts(len(corpus), ptr, stored(ptr, doc, impact, len(corpus)))
+    return ImpactIndex(impacts.with_columns(), (), order)
 
 
 def _inverted_on_disk(
@@ -270,14 +267,14 @@ def sparta(
 ) -> Sparse:
     """Search by SPARTA: a term's weight is log(1 + relu) of its vector's largest product with a token state.
 
-    A query's tokens weigh 1 for each occurrence. BEIR's code includes the states of padding, so that weights
-    depend on the batch; here only tokens count. Raises BadValue for settings out of range.
+    A query's tokens weigh 1 for each occurrence. Raises BadValue for settings out of range.
 
     top: number of heaviest terms kept of a document. None is 2,000, as in BEIR.
     model, view, max_length, dtype, engine, batch_tokens: see `splade`.
 
     Source: Zhao et al. 2021, BEIR's models/sparta.py.
     """
+    # BEIR's code includes the states of padding, so that weights depend on the batch; here only tokens count.
     encoder = SparseEncoder("sparta", model, top=top, max_length=max_length)
     return Sparse(replace(encoder, dtype=dtype, engine=engine, batch_tokens=batch_tokens), view)
 

@@ -262,10 +262,8 @@ def _centroids(tokens: int) -> int:
 
 
 def clustered(rows: TokenRows) -> Centroids:
-    """Return centroids of the token vectors by k-means, the same for the same input.
-
-    Their number follows PLAID: the power of two below 16 * sqrt(tokens), at most a quarter of the tokens.
-    """
+    """Return centroids of the token vectors by k-means, the same for the same input."""
+    # Their number follows PLAID: the power of two below 16 * sqrt(tokens), at most a quarter of the tokens.
     total = int(rows.lengths.sum())
     ptr = offsets(rows.lengths)
     if total == 0:

@@ -257,6 +257,7 @@ class TermEncoder:
     tokenizer: ModelTokenizer
     engine: Engine | None
     table: Any = None
+    """float32[tokens], each token's weight; None with an engine."""
 
 
 def special_tokens(tokenizer: ModelTokenizer) -> list[int]:
@@ -372,9 +373,9 @@ class SparseRecipe:
     encoder: SparseEncoder
     layout: SparseCheckpoint
     limits: dict[str, int | None]
-    """Requested tokens."""
+    """"query" or "document" -> tokens at which a text is to be cut; None for the model's own limit."""
     stated: dict[str, int]
-    """Tokens by the card."""
+    """"query" or "document" -> the limit on the model's card."""
 
     def side(self, kind: Kind) -> SparseModel | TokenWeights:
         """Return the encoder of queries or documents: a model, or a table of token weights."""
@@ -406,7 +407,7 @@ class SparseRecipe:
         return prompt or ""
 
     def _pooled_by(self, side: SparseModel) -> tuple[str, str]:
-        """(pooling, activation) over the tokens of a text."""
+        """Return (pooling, activation) over the tokens of a text."""
         encoder = self.encoder
         return encoder.pooling or side.pooling or "max", encoder.activation or side.activation or "relu"
 
@@ -515,7 +516,7 @@ class SparseRecipe:
 
 @dataclass(frozen=True, eq=False)
 class LoadedSparse:
-    """A learned sparse encoder loaded on a device, which weights the terms of texts (`encode`, `stream`)."""
+    """A learned sparse encoder loaded on a device."""
 
     recipe: SparseRecipe
     place: ComputePlace
@@ -543,6 +544,8 @@ class LoadedSparse:
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
         """Yield the terms of texts as `encode` returns them, in order, some thousand texts at a time.
+
+        done: called with the number of finished texts.
 
         The iterator raises the errors of `encode`.
         """

@@ -307,7 +307,7 @@ class QuestionWriter:
 
 @dataclass(frozen=True, eq=False)
 class LoadedWriter:
-    """A T5 that writes questions on documents, loaded on a device."""
+    """A T5 that writes questions, loaded on a device."""
 
     writer: QuestionWriter
     engine: T5
@@ -317,7 +317,10 @@ class LoadedWriter:
     def questions(
         self, texts: Iterable[Text], done: Callable[[int], None] | None = None
     ) -> Iterator[list[list[str]]]:
-        """Yield lists with the questions of each text, in order, for some texts at a time."""
+        """Yield lists with the questions of each text, in order, for some texts at a time.
+
+        done: called with the number of finished texts.
+        """
         plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW_TEXTS[self.engine.place.kind])
 
         def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> Any:  # noqa: ANN401 - lists of lists

@@ -62,7 +62,7 @@ class _OwnModel:
     batch_independent: bool = False
 
     def rows(self, batch: Tokens) -> Tensor:
-        """Scores of classes [texts, classes], or weights of terms [texts, vocabulary]."""
+        """Return scores of classes, [texts, classes], or weights of terms, [texts, vocabulary]."""
         torch = require("torch", extra="torch")
         with torch.inference_mode():
             tables = self.body.tables(batch)

@@ -249,7 +249,7 @@ def is_rounded(value: object) -> bool:
 def refuse_no_identifier(column: str, value: object) -> None:
     """Raise ValueError for a value that cannot be an identifier.
 
-    Refused are lists, objects, Booleans, bytes, a spreadsheet's #N/A, and floats that may lack digits.
+    These are lists, objects, Booleans, bytes, a spreadsheet's #N/A, and floats that may lack digits.
 
     column: name for the message.
     """

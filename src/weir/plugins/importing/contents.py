@@ -148,7 +148,7 @@ ValueKind: TypeAlias = Literal["", "list", "grade", "text", "name"]
 def kind_of_values(values: Iterable[object]) -> ValueKind:
     """Return the kind of a column's values: "list" if any is a list, "grade" or "text" if 80% are, else "name".
 
-    Missing values do not count; "" without values.
+    Many different whole numbers are names. Missing values do not count; "" without values.
     """
     given = [
         value
@@ -393,7 +393,10 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
 
 
 def text_column(contents: Contents, used: str) -> str:
-    """Return the column of texts other than `used`, the identifiers'; "" for none. Raises BadValue for several."""
+    """Return the name of the column of texts; "" for none. Raises BadValue for several.
+
+    used: the column of identifiers, which is not considered.
+    """
     if "text" in contents.roles:
         return contents.roles["text"]
     found = of_role([name for name in contents.columns if name != used], "text")
@@ -613,7 +616,7 @@ class Contents:
 
     @property
     def count(self) -> int:
-        """Return the number of rows; in the shape "lines" of lines with text."""
+        """Return the number of rows; for the shape "lines", of lines with text."""
         if self.shape == "lines":
             return sum(bool(line.strip()) for line in self.text.split("\n"))
         return len(self.rows)
@@ -916,8 +919,8 @@ _BLOCK_BYTES = 1 << 21
 
 
 def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | None:
-    """Return an iterator over batches of a large file's rows; None for a small file, and for a large one that is
-    neither an Arrow table nor JSON lines.
+    """Return an iterator over batches of rows of a large Arrow table or file of JSON lines; None for any other
+    file.
 
     Raises FormatError, also while batches are read.
     """

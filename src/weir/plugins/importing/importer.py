@@ -335,13 +335,13 @@ def import_files(
     columns: role -> column (a name, or a number from 1), such as {"query": "q", "doc": "url", "grade":
         "ctr"}, or "query=q,doc=url,grade=ctr".
     as_kind: the reader of all files, or {file name: reader}, "" to recognise each.
-    corpus: a collection whose documents resolve judgments by words or texts, and are written too.
-    choices: decisions for cases that files leave open, see `Choices`.
+    corpus: a collection, or a file of documents, which resolve judgments by words or texts and are written too.
+    choices: decisions for cases that files leave open.
 
-    The folder `out` appears whole or not at all, with queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv,
-    runs/NAME.trec (or .json) and import.json, as far as files give them. Refused files are named in the
-    report. Raises BadValue or FormatError if no file can be read (with strict choices, if one cannot), if
-    files leave a question open, and for a folder with other content.
+    The folder `out` appears whole or not at all, in place of an older import, with queries.jsonl, corpus.jsonl,
+    qrels/SPLIT.tsv, runs/NAME.trec (or .json) and import.json, as far as files give them. Refused files are
+    named in the report. Raises BadValue or FormatError if no file can be read (with strict choices, if one
+    cannot), if files leave a question open, and for a folder with other content.
     """
     return import_request(request_for(paths, columns, as_kind, corpus, choices), path_of(out))
 
@@ -480,9 +480,10 @@ def write_collection(
     """Merge files, write the collection as a new folder, and return the report.
 
     names: all given files in order; each is in `files` or in `errors`.
+    documents: write corpus.jsonl too.
 
-    Raises BadValue for nothing to write, an open question, or a file without texts or with a tenth of its
-    rows lost; StoreError if files cannot be written.
+    Raises BadValue for nothing to write, an open question, or a file without texts or with more than a tenth of
+    its rows lost; StoreError if files cannot be written.
     """
     collection = merge_files(files, spill, request.choices)
     for file in files:

@@ -106,8 +106,9 @@ class Ranking:
     scores: tuple[float, ...] = ()
     """One for each document, or ()."""
     run: str = ""
+    """Name of the run; "" for the file's."""
     ordered: bool = True
-    """True if the order of `docs` is the ranking, whatever the scores; else scores are."""
+    """True if the order of `docs` is the ranking, whatever the scores; False if scores decide."""
     ranks: tuple[float, ...] = ()
     """One for each document, or ()."""
     unused: int = 0
@@ -441,15 +442,15 @@ class Choices:
     otherwise they are kept as they are. Or the number of each word: Perfect=2,Good=1,Bad=0.
     """
     judges: str = ""
-    """The grade of a pair that has several (of a majority the highest of tied ones); otherwise it is refused."""
+    """The grade of a pair that has several: max, min, mean or majority (the highest if tied); "" refuses it."""
     words: str = ""
-    """How many of several words a relevant document holds."""
+    """Whether a relevant document holds "all" or "any" of several words; "" refuses several."""
     between: str = ""
     """The mark between the documents of one cell, such as | or ;."""
     strict: bool = False
     """Write nothing if any file is refused."""
     clicks: str = ""
-    """The model that makes grades of clicks; by default coec, or ctr without positions."""
+    """The model that makes grades of clicks: ctr, coec or pbm; by default coec, or ctr without positions."""
     impressions: int = LEAST_IMPRESSIONS
     """How often a document must have been shown for a query to be judged by clicks."""
     allow_disjoint: bool = False

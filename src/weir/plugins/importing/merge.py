@@ -393,7 +393,10 @@ class FileCounts:
     """Field -> records with a value that is not imported."""
 
     def _count_refused(self, where: str, reason: str, lost: bool = True) -> None:
-        """lost: False if the collection is complete without the row."""
+        """Count a refused row, and keep the first 100.
+
+        lost: False if the collection is complete without the row.
+        """
         self.left_out += 1
         if lost:
             self.places.add(where)

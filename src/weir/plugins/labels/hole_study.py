@@ -50,7 +50,7 @@ class _FilledScore:
     by: str
     mean: float
     change: float
-    """Against holes as not relevant, with its 95% interval over queries."""
+    """Mean minus the mean with holes as not relevant, with its 95% interval over queries."""
     low: float
     high: float
 
@@ -68,7 +68,7 @@ class HoleCounts:
     agreement: _Ratio
     """Share of the holes labelled by both with the same verdict, relevant or not."""
     kappa: tuple[float, float, float]
-    """(kappa, low, high) of the same."""
+    """(kappa, low, high) of these verdicts."""
     before: float = math.nan
     """Mean with holes as not relevant."""
     least: float = math.nan

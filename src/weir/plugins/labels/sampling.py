@@ -44,7 +44,7 @@ class SampledMean:
     degrees: float
     """Degrees of freedom of Student's t; inf for the normal distribution."""
     weight: float
-    """Copied to the estimate."""
+    """Weight of the model's values, as in Estimate."""
     ends: tuple[float, float] | None = None
     """Interval to use instead of Student's t."""
 

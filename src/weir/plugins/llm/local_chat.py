@@ -34,7 +34,7 @@ from weir.services.requests import AttemptError
 
 @dataclass(frozen=True)
 class WritingOrder:
-    """Settings for the continuation of a text: number of tokens, sampling, seed."""
+    """Settings for the continuation of a text."""
 
     tokens: int
     """Most new tokens."""

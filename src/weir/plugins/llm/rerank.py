@@ -209,7 +209,7 @@ class PromptRunner(Protocol):
 
 @dataclass(eq=False)
 class RerankTask:
-    """A re-ranking in progress: queries, candidates, client, and counts of verdicts."""
+    """A re-ranking in progress."""
 
     scorer: LLMScorer
     client: PromptRunner

@@ -54,7 +54,7 @@ class JoinedRules:
     stale: NDArray[np.bool_]
     """bool[n]: the query was asked before or after the document was valid."""
     superseded: NDArray[np.bool_]
-    """bool[n]: no document that supersedes this one is ranked above it."""
+    """bool[n]: the document is superseded, and no document that supersedes it is ranked above it."""
     doc: Int32
     """int32[n]: codes into the documents of the run."""
 
@@ -68,13 +68,13 @@ class DocumentRules:
     forbidden: Mapping[str, Int32]
     """Documents forbidden for everyone ("*"), a query, user or group, by names such as "group:sales"."""
     begin: Float64
-    """float64[D]: the first second at which each is valid; -inf for none."""
+    """float64[D], in seconds since 1970: when each becomes valid; -inf for always."""
     end: Float64
-    """float64[D]: the first second at which it is no longer valid; inf for none."""
+    """float64[D], in seconds since 1970: when it is no longer valid; inf for never."""
     newer: Int32
     """int32[D]: the document that supersedes each; -1 for none."""
     asked: Mapping[str, float]
-    """The second at which each query was asked, by its identifier or "*"."""
+    """When each query was asked, in seconds since 1970, by its identifier or "*"."""
     belongs: Mapping[str, tuple[str, ...]]
     """Users and groups of each query."""
     digest: str

@@ -137,7 +137,7 @@ class FunnelStage:
     documents: float
     """Mean number of documents that leave the stage; NaN before the first search."""
     value: float
-    """Mean of the measure for its order, documents lost by a chunker as not relevant; NaN if it has none."""
+    """Mean of the measure for its order; documents lost by a chunker are not relevant. NaN without an order."""
     ceiling: float
     """Mean of the measure for a perfect order, cut at k, of the documents that leave the stage."""
     losses: tuple[_LostDocument, ...] = ()

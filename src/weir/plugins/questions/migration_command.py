@@ -65,7 +65,7 @@ def migrate_command(
     judgments. QUERIES in its place: a file of queries for systems with documents of their own, such as
     servers; a text a line, or .jsonl or .tsv as in a collection. Shown is how many queries change their first
     documents, which and where. -o writes a sheet of the documents whose labels can decide which system is
-    better for these queries; with --labelled the verdict, and how likely it is wrong, valid however often one
+    better for these queries; --labelled adds the verdict, and how likely it is wrong, valid however often one
     looks. --threshold converts a threshold on the old system's scores to the new system's.
     """
     one_collection = len(given_files) + ("collection" in given) == 1

@@ -187,7 +187,7 @@ def _command(*parts: str) -> str:
 
 
 def _searched_as(cell: ResultCell) -> str:
-    """Return a system's name for commands; for an object of a program run(...) of its rankings."""
+    """Return a system's name for commands, or run(...) of its rankings if it is an object of a program."""
     return f'run("{cell.run}")' if without_command(cell) else cell.system
 
 
@@ -370,7 +370,7 @@ def stored_answers(root: Path, question: Question, collection: str) -> list[tupl
     """Return (file name, results) of each JSON file in a results folder that answers a question on a
     collection.
 
-    Other files are ignored. Warns (LossWarning) of files that are no JSON.
+    Other files, and large ones, are ignored. Warns (LossWarning) of files that are no JSON.
     """
     found, damaged = [], list[str]()
     for path in sorted(root.glob("*.json")):

@@ -31,7 +31,7 @@ class GoldSpans:
     doc: Int64
     """int64[n], numbers in the corpus."""
     start: Int64
-    """int64[n], byte offset in the document's text."""
+    """int64[n], byte offset in the document's text; `stop` likewise, exclusive."""
     stop: Int64
 
     def cut_by(self, chunker: Chunked, corpus: Corpus, queries: Ids) -> DocumentLists:

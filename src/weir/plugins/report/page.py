@@ -553,7 +553,8 @@ def _grid(study: Study, measure: str) -> str:
 
 
 def _detectable_html(study: Study, differences: Mapping[str, float]) -> str:
-    """Return the smallest and the largest detectable difference, each with its system where there are several."""
+    """Return the smallest and the largest detectable difference as HTML, with their systems if there are several; "–"
+    for none."""
     ends = dict.fromkeys([*list(differences)[:1], *list(differences)[-1:]])
     named = len(study.systems) > 2
     return (
@@ -734,7 +735,8 @@ class Packed:
     texts: tuple[bytes, ...]
     """Of each dataset, deflated JSON of queries, rankings, documents and grades."""
     top: tuple[tuple[str, str, str, str, float], ...]
-    """The largest differences to the baseline, for readers without JavaScript."""
+    """(dataset, query, text, system, difference) of the largest differences to the baseline, for readers without
+    JavaScript."""
     unread: tuple[tuple[str, int], ...] = ()
     """Datasets whose rankings are too large to read, with their bytes."""
 

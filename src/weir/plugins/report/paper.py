@@ -83,7 +83,7 @@ class PaperScore:
     in_domain: bool = False
     """True if the system was trained on these data."""
     verdict: str = ""
-    """Against the baseline."""
+    """Verdict against the baseline, such as "better"; "" without one."""
     published: PublishedScore | None = None
     """The published score that it is; None for one's own."""
     other_data: bool = False
@@ -244,6 +244,7 @@ class CollectionFacts:
     documents: int
     queries: int
     positive: int
+    """Number of judgments of a grade above 0; `zero` of grade 0."""
     zero: int
     words_per_query: float | None
     words_per_document: float | None

@@ -211,7 +211,7 @@ def report(
 ) -> Report:
     """Return the report of a results folder, as `weir report` writes it.
 
-    folder: a results folder, or a benchmark that has one, whose names are shown.
+    folder: a results folder, or a benchmark; its names of systems are shown.
     baseline: compare with this system, by default bm25, else the first.
     measures: only these measures, by default all.
     datasets: only these datasets, by default all. A group means its members.

@@ -146,7 +146,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a sceptical reviewer with its severity, answer, and a command that settles it."""
+    """A question of a sceptical reviewer, with its answer."""
 
     severity: str
     question: str
@@ -157,7 +157,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the report: texts, charts, tables and longer, folded tables, notes, and results for CSV."""
+    """A section of the report, with its charts and tables."""
 
     name: str
     title: str
@@ -174,7 +174,7 @@ class Section:
     board: str = ""
     """A key to marks that only the page has beside the charts: ranks, bold numbers."""
     plain: tuple[Table, ...] = ()
-    """Tables whose CSV is written instead of the CSV of `tables`."""
+    """Tables whose CSV is written instead of the CSV of `tables`, unless there are `records`."""
 
 
 def and_(names: Sequence[str], most: int = 0) -> str:
@@ -1174,8 +1174,8 @@ def _bounds_notes(
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
     """Return {dataset: (number, examples)} of pairs of systems whose order unjudged documents could reverse.
 
-    Examples are (better, worse), from the audits' score bounds; of mere notes only pairs that the first
-    measure separates.
+    Examples are (better, worse), from the audits' score bounds; notes count only pairs that the first measure
+    separates.
     """
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))

@@ -144,10 +144,9 @@ class Study:
 
     @cached_property
     def together(self) -> dict[tuple[str, str], Comparison]:
-        """Return {(measure, dataset): comparison with wider intervals of pairs, Student's at Bonferroni's
-        level}.
+        """Return {(measure, dataset): comparison with Student's intervals of pairs at Bonferroni's level}.
 
-        None as interval for too few queries; verdicts stay; {} without comparisons.
+        An interval is None for too few queries; verdicts do not change; {} without comparisons.
         """
         if not self.comparisons:
             return {}

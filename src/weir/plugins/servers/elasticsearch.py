@@ -105,6 +105,7 @@ class ElasticSettings:
     added.
     """
     tie_breaker: float = 0.5
+    """Share at which the scores of other fields are added to the best field's."""
     vector: VectorSearch = field(default_factory=VectorSearch)
     concurrency: int = 8
     """Requests at a time."""

@@ -578,8 +578,8 @@ class Http:
     file: str
     """The TOML file."""
     version: str | None = None
-    """Your label in keys for the content of the server; with it answers are kept and never asked for twice, without
-    it they are not read by another process.
+    """Your label for the content of the server. With it answers are kept and never asked for twice; without it no
+    other process reads them.
     """
     on_failure: str = "refuse"
     """"refuse": scores nothing if a query stays without an answer. "missing": scores that query as missing."""

@@ -95,18 +95,17 @@ class LiveIndex(Protocol):
         """Return each word of a text with its term."""
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield variants of the search to test: another tie breaker, added field scores, no field weights, and
-        one without each option.
+        """Yield changes of the search: another tie breaker, scores of fields added, no field weights, or one
+        option fewer.
 
-        Yields nothing for a search without fields, one that already adds field scores, and one of an unknown
-        kind.
+        Yields nothing for a search without fields, with scores already added, or of an unknown kind.
         """
 
     def changed(self, body: Json, entries: Mapping[str, Json]) -> Json:
         """Return the body of a search with these entries set; None removes an entry."""
 
     def hits(self, body: Json) -> list[tuple[str, float]]:
-        """Return (identifier, score) of hits; raises ServiceError for an answer without."""
+        """Return (identifier, score) of hits; raises ServiceError for an answer without hits."""
 
     def explained(self, body: Json, document: str) -> Explanation | None:
         """Return the explanation of a document's score in a search; None if it does not match, or the body has no
@@ -175,11 +174,6 @@ class ElasticLiveIndex:
         return str(self.setting(f"similarity.{similarity}.type") or similarity)
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield changes of the search: another tie breaker, scores of fields added, no field weights, or one
-        option fewer.
-
-        Yields nothing for a search without fields, with scores already added, or of an unknown kind.
-        """
         shape = self.shape
         if shape.adding in {"not known", "added"} or not shape.fields:
             return

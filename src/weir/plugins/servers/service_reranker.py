@@ -79,14 +79,20 @@ class RerankService:
     key: str
     """Environment variable with the key; "" for none."""
     documents: int
+    """Most documents of a request; `tokens` likewise, estimated."""
     tokens: int
     texts: str
+    """Name of the documents' list in a request."""
     names_model: bool
     results: str
+    """Name of the list of results in an answer; "" if it is the answer."""
     score: str
     sent: Mapping[str, Json] = field(default_factory=dict)
+    """Further entries of a request."""
     counted: Sequence[str] = ()
+    """Path to the number of tokens in an answer; () for none."""
     together: Sequence[str] = ()
+    """Models that read all documents of a query in one request."""
 
     def request_body(self, model: str, query: str, documents: Sequence[str]) -> dict[str, Json]:
         """Return the JSON body of a request to score documents for a query."""
@@ -207,6 +213,7 @@ class ServiceReranker:
     tei:http://localhost:8080.
     """
     depth: int | None = None
+    """Documents re-ranked for each query; None is 100, or all given candidates."""
     concurrency: int = CONCURRENCY
     """Requests at a time."""
     base: str | None = None

@@ -32,6 +32,9 @@ class VectorSearch:
     distance: str = "inner"
     """inner, cosine or l2."""
     m: int = 16
+    """Links of a vector in the graph of hnsw; it is built with `ef_construction` candidates and searched with
+    `ef_search`.
+    """
     ef_construction: int = 64
     ef_search: int = 100
 

@@ -92,7 +92,7 @@ class _Evaluation:
         return max(DEPTH, self.measure.cutoff or 0)
 
     def values_of_run(self, run: Run) -> Float64:
-        """NaN for a query beyond the first 1,000."""
+        """Return a run's value of each judged query, float64; NaN beyond the first 1,000 queries."""
         values = rescored(self.rules.ranked(run), self.qrels, Scoring(self.measure))
         return np.where(self.judged_queries.ids.codes(self.qrels.queries.strings) >= 0, values, np.nan)
 
@@ -439,7 +439,7 @@ def _parts(index: LiveIndex, text: str, k: int, document: str) -> str:
 
 @dataclass(frozen=True)
 class EngineWhy:
-    """Why two systems, at least one an engine, have different means: settings, terms, effects of changes, queries."""
+    """Why two systems, at least one an engine, have different means."""
 
     dataset: str
     measure: str

@@ -104,7 +104,7 @@ class Verification:
     verdicts: tuple[Verdict, ...]
     """One for each folder of rankings; () if files differ from the manifest."""
     cells: tuple[tuple[str, str], ...] = ()
-    """(collection, with its split if there are several, and system) of each result, as `Pack.cells`."""
+    """Its results, as in `Pack.cells`."""
 
     @property
     def sound(self) -> bool:

@@ -74,7 +74,7 @@ class Place:
     worst: int
     """Last rank of its range."""
     better: int
-    """Pairs of a shared collection and another system that it beats; `level` and `worse` likewise."""
+    """Number of (collection, other system) pairs in which it is better; `level` and `worse` likewise."""
     level: int
     worse: int
     mean: float | None
@@ -396,7 +396,9 @@ def rank_ranges(
     comparisons: Sequence[Comparison],
     verdicts: Mapping[tuple[str, str], Verdict],
 ) -> tuple[Place, ...]:
-    """Return each system's range of ranks, from verdicts across collections; best first.
+    """Return each system's range of ranks, best first.
+
+    verdicts: {(system, other): verdict across collections}.
 
     Systems without shared collections are not ordered.
     """

@@ -86,7 +86,11 @@ class PairSource(Protocol):
         """Return {name: value} of the settings that determine the pairs, besides collection and seed."""
 
     def pairs(self, dataset: Dataset, seed: int, progress: Watch) -> TrainingPairs:
-        """Return (query, relevant text) pairs of a collection, without negatives."""
+        """Return (query, relevant text) pairs of a collection, without negatives.
+
+        seed: decides all draws.
+        progress: called with (step, done, total).
+        """
 
 
 # ----------
@@ -125,8 +129,7 @@ class Crops:
         }  # fmt: skip
 
     def pairs(self, dataset: Dataset, seed: int, progress: Watch) -> TrainingPairs:
-        """Return pairs of random spans of each document, without negatives; documents that are too short give
-        none.
+        """Return pairs of random spans of each document; documents that are too short give none.
 
         Draws depend on the document's identifier and the seed only.
         """
@@ -233,8 +236,7 @@ class WrittenQuestions:
         return QuestionWriter(self.model or "doc2query", n=self.n)
 
     def pairs(self, dataset: Dataset, seed: int, progress: Watch) -> TrainingPairs:
-        """Return (question, document) pairs, one for each different question of a document, without
-        negatives.
+        """Return (question, document) pairs, one for each different question of a document.
 
         seed: decides which documents get questions, if `documents` limits them.
         """

@@ -74,12 +74,12 @@ class AdaptRules:
     similarity: Literal["cosine", "dot"] = "cosine"
     """How vectors are compared; with dot their length counts."""
     negatives: int = 1
-    """Documents for each pair that BM25 finds and that do not answer it."""
+    """Negative documents of each pair, from BM25's ranking."""
     depth: int = 100
     """Negatives are drawn from this many of BM25's first documents."""
     margins: str = ""
-    """A cross-encoder whose differences of scores are learned (MarginMSE); by default a softmax over a batch's
-    positives and negatives is.
+    """A cross-encoder whose differences of scores are learned (MarginMSE); "" learns by a softmax over a batch's
+    positives and negatives.
     """
     epochs: int = 1
     """Passes over the pairs."""

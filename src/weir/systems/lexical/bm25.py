@@ -16,10 +16,10 @@ from weir.algorithms import algorithm
 from weir.argument_types import checked, named_arguments
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.core.strings import Float32, Float64, Int32, Int64, Strings
+from weir.core.strings import Float32, Float64, Int32, Int64, Strings, offsets
 from weir.errors import BadValue, UnknownName
 from weir.kernels.inverted import postings
-from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.packed import PackedLists, PlainLists, joined, layout, stored
 from weir.kernels.inverted.postings import Pairs
 from weir.kernels.inverted.search import Impacts
 from weir.systems.compose import system_text, then
@@ -129,8 +129,13 @@ PRESETS: dict[str, BM25Preset] = {
 # Texts to an index, queries to weighted terms.
 
 
-Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | None]
-"""(terms of a field, its postings with impacts, the terms of each document if they are stored)."""
+Groups: TypeAlias = list[tuple[Int64, PlainLists | PackedLists]]
+"""Posting lists of successive groups of terms: (offsets from 0, int64[terms + 1], the lists as stored)."""
+Field: TypeAlias = tuple[Strings, Groups, ForwardIndex | None]
+"""(terms of a field, its posting lists, the terms of each document if they are stored)."""
+
+GROUP_POSTINGS = 1 << 22
+"""Postings that are weighed and packed together."""
 
 
 def analysed(
@@ -149,12 +154,23 @@ def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
 
     order: int32[documents], corpus number of each internal number.
     """
-    ptr, doc, impact = fields[0][1]
-    for _, (more_ptr, more_doc, more_impact), _ in fields[1:]:
-        ptr = np.concatenate([ptr, more_ptr[1:] + ptr[-1]])
-        doc, impact = np.concatenate([doc, more_doc]), np.concatenate([impact, more_impact])
-    impacts = Impacts(len(order), ptr, doc, impact, BlockBounds.where_needed(ptr, doc, impact, len(order)))
+    groups = [group for _, own, _ in fields for group in own]
+    sizes = np.concatenate([np.diff(ptr) for ptr, _ in groups])
+    impacts = Impacts(len(order), offsets(sizes), joined([lists for _, lists in groups]))
     return ImpactIndex(impacts, tuple(terms for terms, _, _ in fields), order, fields[0][2])
+
+
+def _stored(
+    pairs: list[Pairs], order: Int32, weights: tuple[Float32, Float32], formula: int = postings.LUCENE
+) -> Groups:
+    if layout(len(order)) is PlainLists:
+        ptr, doc, impact = postings.invert(pairs.pop(), order, weights, formula)
+        return [(ptr, PlainLists(doc, impact))]
+    counted = postings.inverted(pairs.pop(), order, len(weights[0]))  # the pairs are not held any longer
+    return [
+        (ptr, stored(ptr, doc, impact, len(order)))
+        for ptr, doc, impact in postings.weighed_groups(counted, weights, formula, GROUP_POSTINGS)
+    ]
 
 
 def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, Int32, Float32]:
@@ -213,13 +229,11 @@ def weighed(
     collected, lengths = postings.ForwardBuilder(), []
     for ptr, term in batches:
         lengths.append(collected.add(ptr, term, len(table)))
-    forward = ForwardIndex(*collected.finish())
+    pairs = [collected.finish()]
+    forward = ForwardIndex(*pairs[0]) if keep_terms else None
     length = np.concatenate(lengths) if lengths else np.empty(0, np.int64)
-    weights = _term_weights(
-        postings.document_frequencies(forward.term, len(table)), length, recipe, order, weight
-    )
-    impacts = postings.invert((forward.ptr, forward.term, forward.count), order, weights)
-    return table.terms(), impacts, forward if keep_terms else None
+    df = postings.document_frequencies(pairs[0][1], len(table))
+    return table.terms(), _stored(pairs, order, _term_weights(df, length, recipe, order, weight)), forward
 
 
 def _term_weights(
@@ -637,8 +651,8 @@ class BM25F:
             columns.append(np.concatenate(lengths))
         ptr, term, share = self._shares(forwards, weights, self._norms(columns, weights), len(table))
         df = postings.document_frequencies(term, len(table))
-        impacts = postings.invert((ptr, term, share), order, _field_weights(df, columns))
-        index = assembled([(table.terms(), impacts, None)], order)
+        groups = _stored([(ptr, term, share)], order, _field_weights(df, columns))
+        index = assembled([(table.terms(), groups, None)], order)
         if context.folder is None:
             return BM25Searcher(self, corpus, (index,))
         save_index_of(self, corpus, self.fields_read(), context.folder, (index,))

@@ -6,6 +6,7 @@ A killed process resumes at its last commit; neither that nor the available memo
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,12 +25,11 @@ from weir.errors import FormatError, StoreError
 from weir.files.atomic import storing, write_json
 from weir.files.json_record import read_json
 from weir.kernels.inverted import postings
-from weir.kernels.inverted.block_bounds import BlockBounds
-from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.packed import ARRAYS, layout, stored
 from weir.kernels.inverted.postings import Pairs
 from weir.kernels.inverted.search import Impacts
 from weir.settings import memory_budget, require_memory
-from weir.systems.lexical.inverted_index import ForwardIndex, ImpactIndex, work_folder
+from weir.systems.lexical.inverted_index import FORMAT, ForwardIndex, ImpactIndex, work_folder
 from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import Progress
 
@@ -130,13 +130,15 @@ class GrowingFiles:
             return np.empty(0, dtype)
         return np.fromfile(path, dtype) if in_memory else np.memmap(path, dtype, "r")
 
-    def mapped(self, name: str, dtype: type[T], shape: tuple[int, ...] | None = None) -> NDArray[T]:
-        """Complete a file of `append_to_array` and return it memory-mapped, by default as one dimension.
+    def mapped(self, name: str, dtype: type[T], shape: tuple[int, ...] = (-1,)) -> NDArray[T]:
+        """Complete a file of `append_to_array` and return it memory-mapped; the first length may be -1, any.
         Raises StoreError if the header exceeds its room."""
         path = self.folder / name
         self.append_to_array(name, np.empty(0, dtype))
         self._files.pop(name).close()
-        shape = shape or ((path.stat().st_size - HEADER_BYTES) // np.dtype(dtype).itemsize,)
+        if shape[0] < 0:
+            row = np.dtype(dtype).itemsize * math.prod(shape[1:])
+            shape = ((path.stat().st_size - HEADER_BYTES) // row, *shape[1:])
         header = {
             "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
             "fortran_order": False,
@@ -197,7 +199,7 @@ def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator
 
     about: identifies the content.
     """
-    files = GrowingFiles(work_folder(folder, str(part)), about)
+    files = GrowingFiles(work_folder(folder, str(part)), {**about, "format": FORMAT})
     try:
         with storing(files.folder):
             yield files
@@ -386,16 +388,16 @@ def merged(
     formula: int,
     progress: Progress | None,
 ) -> Int64:
-    """Invert all blocks, append the postings to doc.npy and impact.npy, and return the terms' offsets in these,
-    int64[terms + 1].
+    """Invert all blocks, append the arrays of their lists as `stored` to files, and return the terms' offsets,
+    int64[terms + 1] from 0.
 
     name: prefix of temporary files.
     formula: of BM25, in `kernels.inverted.postings`.
     """
     blocks, terms = source.blocks, len(source.frequencies)
     room = max(1, memory_budget().bytes // BUDGET_SHARE // PAIR_BYTES)
-    ends = np.cumsum(source.frequencies, dtype=np.int64)
-    cuts = [int(cut) for cut in files.facts.get(f"{name}-cuts", ())] or _cuts(ends, room)
+    cuts = [int(cut) for cut in files.facts.get(f"{name}-cuts", ())]
+    cuts = cuts or postings.term_groups(offsets(source.frequencies), room)
     groups = len(cuts) - 1
 
     def report(steps: int) -> None:
@@ -417,23 +419,16 @@ def merged(
         runs = [f"{name}.run{group}.doc", f"{name}.run{group}.value"]
         doc, value = files.content(runs[0], np.int32), files.content(runs[1], source.value)
         out = np.empty(len(doc), np.int32), np.empty(len(doc), np.float32)
-        cursor, at = ptr[first:last] - ptr[first], 0
+        own, at = ptr[first : last + 1] - ptr[first], 0
+        cursor = own[:-1].copy()
         own_weights = postings.TermWeights(weight[first:last], norm, formula)
         for block in range(len(blocks)):
             at = postings.append_lists(counts[block, first:last], cursor, doc, value, at, own_weights, *out)
-        files.append_to_array("doc.npy", out[0])
-        files.append_to_array("impact.npy", out[1])
+        for array, values in stored(own, *out, len(blocks.order))._asdict().items():
+            files.append_to_array(f"{array}.npy", values)
         files.commit({f"{name}-groups": group + 1}, runs)
         report(len(blocks) + group + 1)
     return ptr
-
-
-def _cuts(ends: Int64, room: int) -> list[int]:
-    cuts = [0]
-    while cuts[-1] < len(ends):
-        before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
-        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ends, before + room, side="right"))))
-    return cuts
 
 
 def _invert_block(files: GrowingFiles, name: str, source: BlockSource, block: int, cuts: list[int]) -> None:
@@ -464,8 +459,10 @@ def index_in_files(
 
     learned: add the score bounds that a model's weights need.
     """
-    doc, impact = files.mapped("doc.npy", np.int32), files.mapped("impact.npy", np.float32)
-    own = ptr, doc, impact, len(order)
+
+    def mapped(array: str) -> NDArray[Any]:
+        dtype, shape = ARRAYS[array]
+        return files.mapped(f"{array}.npy", dtype, shape)
 
     def columns_on_disk(
         windows: Iterator[NDArray[np.uint8]], shape: tuple[int, int, int]
@@ -474,6 +471,8 @@ def index_in_files(
             files.append_to_array("columns.npy", window)
         return files.mapped("columns.npy", np.uint8, shape)
 
-    columns = ByteBounds.of(*own, columns_on_disk) if learned else None
-    impacts = Impacts(len(order), ptr, doc, impact, BlockBounds.where_needed(*own), columns)
-    return ImpactIndex(impacts, vocabularies, order, forward)
+    kind = layout(len(order))
+    impacts = Impacts(len(order), ptr, kind(*map(mapped, kind._fields)))
+    return ImpactIndex(
+        impacts.with_columns(columns_on_disk) if learned else impacts, vocabularies, order, forward
+    )

@@ -30,8 +30,9 @@ from weir.core.strings import (
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import Checksum, open_folder, read_array, seal_folder
-from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, RANKS, BlockBounds, range_layout
+from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS
 from weir.kernels.inverted.byte_bounds import ByteBounds, column_shape, frequent_terms
+from weir.kernels.inverted.packed import ARRAYS, PackedLists, PlainLists, flaw, layout
 from weir.kernels.inverted.search import Impacts, search
 from weir.settings import settings
 from weir.systems.protocol import TermScores
@@ -46,38 +47,25 @@ PIECE_ENTRIES = 1 << 20
 """Entries checked together, to fit into the processor's cache."""
 
 
-def _postings_flaw(
-    documents: int,
-    ptr: Int64,
-    doc: Int32,
-    impact: Float32,
-    bounds: BlockBounds | None,
-    columns: ByteBounds | None,
-) -> str:
-    if not valid_offsets(ptr, len(doc)):
-        return "ptr"
-    if not _ascends(ptr, doc, documents):
-        return "doc"
-    if impact.shape != doc.shape or not _weights(impact):
-        return "impact"
-    if bounds is not None:
-        rows, listed, shift, base = range_layout(ptr, documents)
-        for name, expected in (("listed", listed), ("shift", shift), ("base", base)):
-            if not np.array_equal(getattr(bounds, name), expected):
-                return f"bounds-{name}"
-        if len(bounds.top) != len(rows) or not _weights(bounds.top):
-            return "bounds-top"
-        if len(bounds.offset) != base[-1] or not _offsets(bounds.offset, rows, shift, base, ptr, doc):
-            return "bounds-offset"
-        if bounds.peak.shape != bounds.offset.shape or not _weights(bounds.peak):
-            return "bounds-peak"
+def _postings_flaw(impacts: Impacts) -> str:
+    ptr, stored, columns = impacts.ptr, impacts.stored, impacts.columns
+    if isinstance(stored, PlainLists):
+        if not _ascends(ptr, stored.doc, impacts.n_docs):
+            return "doc"
+        return "" if stored.impact.shape == stored.doc.shape and _weights(stored.impact) else "impact"
+    for name in ("value", "top", "peak"):
+        if not _weights(getattr(stored, name)):
+            return name
+    lists, bounds = impacts.arrays[:2]
+    if found := flaw(lists, bounds, impacts.n_docs):
+        return ("", "offset", "low", "code")[found]
     if columns is not None:
-        frequent, number = frequent_terms(ptr, documents)
+        frequent, number = frequent_terms(ptr, impacts.n_docs)
         if not np.array_equal(columns.number, number):
             return "columns-number"
         if len(columns.step) != len(frequent) or not _weights(columns.step):
             return "columns-step"
-        if columns.values.shape != column_shape(documents, len(frequent)):
+        if columns.values.shape != column_shape(impacts.n_docs, len(frequent)):
             return "columns-values"
     return ""
 
@@ -115,24 +103,6 @@ def _ascends(ptr: Int64, doc: Int32, n_docs: int) -> bool:
     return True
 
 
-def _offsets(
-    offset: Int32, rows: Int64, shift: NDArray[np.uint8], base: Int64, ptr: Int64, doc: Int32
-) -> bool:
-    for start in range(0, len(offset), PIECE_ENTRIES):
-        entry = np.arange(start, min(start + PIECE_ENTRIES, len(offset)))
-        row = np.searchsorted(base, entry, side="right") - 1
-        first, size = ptr[rows[row]], np.diff(ptr)[rows[row]]
-        number = (entry - base[row]) << shift[row].astype(np.int64)  # the first document of the range
-        at = offset[entry].astype(np.int64)
-        if not ((at >= 0) & (at <= size)).all():
-            return False
-        before = (at == 0) | (doc[np.maximum(first + at - 1, 0)] < number)
-        behind = (at == size) | (doc[np.minimum(first + at, len(doc) - 1)] >= number)
-        if not (before & behind).all():
-            return False
-    return True
-
-
 def _weights(values: NDArray[Any]) -> bool:
     return values.size == 0 or bool(values.min() >= 0 and values.max() < np.inf)
 
@@ -141,7 +111,8 @@ def _weights(values: NDArray[Any]) -> bool:
 # The index: postings with impacts, search, scores of given documents, several fields.
 
 
-FORMAT = 2
+FORMAT, PLAIN_FORMAT = 3, 2
+"""Of indexes with packed lists, and with plain ones."""
 RECORD = "index.json"
 BLOCK_ANSWERS = 1 << 24
 """Results (queries x k) in memory at once."""
@@ -243,20 +214,24 @@ def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, obje
         for number, index in enumerate(indexes):
             arrays: dict[str, NDArray[np.generic]] = {
                 "ptr": index.impacts.ptr,
-                "doc": index.impacts.doc,
-                "impact": index.impacts.impact,
                 "order": index.order,
+                **index.impacts.stored._asdict(),
             }
-            for kind, bounds in (("bounds", index.impacts.bounds), ("columns", index.impacts.columns)):
-                if bounds is not None:
-                    arrays |= {f"{kind}-{name}": np.asarray(a) for name, a in bounds._asdict().items()}
+            if (columns := index.impacts.columns) is not None:
+                arrays |= {f"columns-{name}": np.asarray(a) for name, a in columns._asdict().items()}
             for n, terms in enumerate(index.vocabularies):
                 arrays |= {f"terms{n}-data": terms.data, f"terms{n}-ptr": terms.ptr}
             if index.forward is not None:
                 arrays |= {f"forward-{f.name}": getattr(index.forward, f.name) for f in fields(ForwardIndex)}
             for name, array in arrays.items():
                 _save_array(folder / f"{number}-{name}.npy", array)
-        head = {"format": FORMAT, "parts": len(indexes), "fields": [len(i.vocabularies) for i in indexes]}
+        head = {
+            "format": FORMAT
+            if any(isinstance(i.impacts.stored, PackedLists) for i in indexes)
+            else PLAIN_FORMAT,
+            "parts": len(indexes),
+            "fields": [len(i.vocabularies) for i in indexes],
+        }
         seal_folder(folder, RECORD, head | facts)
     for made_of in at.parent.iterdir():
         if made_of.name.startswith(work_folder(at, "").name):
@@ -289,14 +264,19 @@ def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
     """
     try:
         facts = open_folder(at, RECORD)
-        if facts.get("format") != FORMAT:
-            raise StoreError(f"index format {facts.get('format')}, expected {FORMAT}")
-        files, documents = facts.pop("files"), facts["documents"]
-        return tuple(
-            _open_index(at, n, some, documents, files) for n, some in enumerate(facts["fields"])
-        ), facts
+        files, documents, found = facts.pop("files"), facts["documents"], facts.get("format")
+        expected = FORMAT if layout(documents) is PackedLists else PLAIN_FORMAT
+        if found in (FORMAT, expected):
+            kind = PackedLists if found == FORMAT else PlainLists
+            return tuple(
+                _open_index(at, n, some, documents, files, kind) for n, some in enumerate(facts["fields"])
+            ), facts
     except (StoreError, KeyError, TypeError) as error:
         raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
+    raise StoreError(
+        f"{at}: the index was made by another version of weir (format {found}, expected {expected}); delete it to "
+        "build it again"
+    )
 
 
 def load_index_of(corpus: Corpus, at: Path, fields: tuple[str, ...]) -> tuple[ImpactIndex, ...]:
@@ -309,16 +289,9 @@ def load_index_of(corpus: Corpus, at: Path, fields: tuple[str, ...]) -> tuple[Im
 
 
 KINDS: dict[str, tuple[type[np.generic] | None, tuple[int, ...]]] = {
+    **ARRAYS,
     "ptr": (np.int64, (-1,)),
-    "doc": (np.int32, (-1,)),
-    "impact": (np.float32, (-1,)),
     "order": (np.int32, (-1,)),
-    "bounds-listed": (np.int32, (-1,)),
-    "bounds-top": (np.float32, (-1, 1 + len(RANKS))),
-    "bounds-shift": (np.uint8, (-1,)),
-    "bounds-base": (np.int64, (-1,)),
-    "bounds-offset": (np.int32, (-1,)),
-    "bounds-peak": (np.float32, (-1,)),
     "columns-number": (np.int32, (-1,)),
     "columns-step": (np.float32, (-1,)),
     "columns-values": (np.uint8, (-1, -1, -1)),
@@ -332,16 +305,16 @@ KINDS: dict[str, tuple[type[np.generic] | None, tuple[int, ...]]] = {
 
 
 def _open_index(
-    at: Path, number: int, vocabularies: int, documents: int, files: Mapping[str, Checksum]
-) -> ImpactIndex:
+    at: Path, number: int, vocabularies: int, documents: int, files: Mapping[str, Checksum],
+    kind: type[PlainLists] | type[PackedLists],
+) -> ImpactIndex:  # fmt: skip
 
     def mapped(name: str, kind: str = "") -> Any:  # noqa: ANN401 - the dtype is what was saved
         return read_array(at / f"{number}-{name}.npy", *KINDS[kind or name])
 
-    order, ptr, doc, impact = map(mapped, ("order", "ptr", "doc", "impact"))
-    bounds = columns = forward = None
-    if f"{number}-bounds-listed.npy" in files:
-        bounds = BlockBounds(*(mapped(f"bounds-{name}") for name in BlockBounds._fields))
+    order, ptr = mapped("order"), mapped("ptr")
+    lists = kind(*map(mapped, kind._fields))
+    columns = forward = None
     if f"{number}-columns-number.npy" in files:
         columns = ByteBounds(*(mapped(f"columns-{name}") for name in ByteBounds._fields))
     terms = tuple(
@@ -350,10 +323,15 @@ def _open_index(
     )
     if f"{number}-forward-ptr.npy" in files:
         forward = ForwardIndex(**{f.name: mapped(f"forward-{f.name}") for f in fields(ForwardIndex)})
-    flaw = _postings_flaw(documents, ptr, doc, impact, bounds, columns)
-    if flaw := flaw or _words_flaw(documents, ptr, order, terms, forward):
-        raise StoreError(f"{number}-{flaw}.npy holds what was never written there")
-    impacts = Impacts(documents, ptr, doc, impact, bounds, columns)
+    if not valid_offsets(ptr, len(lists[0])):
+        raise StoreError(f"{number}-ptr.npy holds what was never written there")
+    try:
+        impacts = Impacts(documents, ptr, lists, columns)
+        wrong = _postings_flaw(impacts)
+    except ValueError as error:
+        wrong = str(error)
+    if wrong := wrong or _words_flaw(documents, ptr, order, terms, forward):
+        raise StoreError(f"{number}-{wrong}.npy holds what was never written there")
     return ImpactIndex(impacts, terms, order, forward)
 
 
@@ -362,7 +340,7 @@ def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> 
     ptr, term, weight = query
     inside = np.empty(len(index.order), np.int32)
     inside[index.order] = np.arange(len(index.order), dtype=np.int32)
-    impacts, bounds, total = index.impacts, index.impacts.bounds, np.zeros(len(candidates.doc))
+    impacts, total = index.impacts, np.zeros(len(candidates.doc))
     for q in np.flatnonzero(np.diff(candidates.ptr)):
         rows = slice(int(candidates.ptr[q]), int(candidates.ptr[q + 1]))
         docs, score = inside[candidates.doc[rows]], total[rows]
@@ -373,17 +351,10 @@ def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> 
             t = int(term[i])
             if not (0 <= t < len(impacts.ptr) - 1 and weight[i] > 0 and impacts.ptr[t] < impacts.ptr[t + 1]):
                 continue
-            if bounds is not None and bounds.listed[t] >= 0:
-                most = bounds.top[bounds.listed[t], 0]
-            else:
-                most = impacts.impact[impacts.ptr[t] : impacts.ptr[t + 1]].max()
-            by_bound.append((-np.float32(np.float64(weight[i]) * np.float64(most)), t, i))
+            most = np.float64(impacts.largest_of(t))
+            by_bound.append((-np.float32(np.float64(weight[i]) * most), t, i))
         for _, t, i in sorted(by_bound):
-            start, stop = int(impacts.ptr[t]), int(impacts.ptr[t + 1])
-            postings = impacts.doc[start:stop]
-            at = np.minimum(np.searchsorted(postings, docs), stop - start - 1)
-            hit = postings[at] == docs
-            score[hit] += np.float64(weight[i]) * impacts.impact[start:stop][at[hit]].astype(np.float64)
+            score += np.float64(weight[i]) * impacts.impacts_in(t, docs).astype(np.float64)
     return total.astype(np.float32).astype(np.float64)
 
 

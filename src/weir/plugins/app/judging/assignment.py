@@ -180,8 +180,8 @@ class Table:
 def next_turn(table: Table, judge: str) -> Turn | None:
     """Return a judge's next pair; None if nothing is left.
 
-    In order: pairs on the screen, queries begun, second judgments, the new query whose judges share fewest
-    queries with this judge, deferred pairs.
+    In order: pairs on the screen, queries begun, second judgments that are due, the new query whose judges
+    share fewest queries with this judge, other open pairs, deferred pairs, early second judgments.
     """
     tasks, standing = table.tasks, table.standing
     before_me = [

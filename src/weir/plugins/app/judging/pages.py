@@ -581,7 +581,7 @@ def _progress_page(visit: Visit) -> _SupervisorPage:
 
 def set_plan(visit: Visit) -> Redirect:
     """Change a pool's settings by a form, and redirect to its progress; raises BadValue for values out of
-    range."""
+    range, and a scale without a grade that was given."""
     room, given = _room_of(visit), visit.given
     values: dict[str, object] = {}
     for one in fields_of_class(Plan):

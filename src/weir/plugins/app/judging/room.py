@@ -86,7 +86,7 @@ class ChangedQuery:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Means, order of systems, verdicts and values by query before and after a pool's judgments."""
+    """Scores before and after a pool's judgments."""
 
     measure: str
     rows: tuple[Relabelled, ...]

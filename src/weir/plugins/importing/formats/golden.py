@@ -215,7 +215,7 @@ def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
     """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to a column of
     lists.
 
-    Without a number a column is the first; empty cells are left out. Raises BadValue for numbered grades,
+    A column without a number is the first; empty cells are left out. Raises BadValue for numbered grades,
     scores or ranks beside documents, and for several columns of grades.
     """
     columns = dict.fromkeys(name for row in rows for name in row.fields)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from weir.errors import BadValue
 from weir.plugins.importing.contents import Contents
@@ -141,6 +142,39 @@ refuses(
     ),
     "give its qrels and runs; nuggets with documents are judgments: weir eval NUGGETS RUN -m NuggetRecall@10",
 )
+_ANSWERS: dict[str, list[tuple[str, ...]]] = {
+    "Solr": [("responseHeader",), ("response", "docs")],
+    "Milvus": [("code",), ("cost",), ("data",)],
+    "Weaviate": [("data", "Get")],
+    "Azure AI Search": [("@odata.context",), ("value",)],
+    "Typesense": [("request_params",), ("hits",), ("found",)],
+}
+"""{engine: paths of fields that its answers have}."""
+
+
+def _answers_of(engine: str) -> Detect:
+    paths = _ANSWERS[engine]
+
+    def found(contents: Contents) -> bool:
+        whole = table_at(contents.value)
+        answers = [whole, *whole.values(), contents.rows[0].fields if contents.rows else {}]
+        return any(isinstance(one, dict) and all(_has(one, path) for path in paths) for one in answers)
+
+    return when(".".join(paths[-1]), found)
+
+
+def _has(table: dict[str, Any], path: tuple[str, ...]) -> bool:
+    *above, name = path
+    return name in table_at(table, *above)
+
+
+for _engine in _ANSWERS:
+    refuses(
+        f"{_engine.lower().replace(' ', '-')}-answer",
+        f"an answer of {_engine}, which says neither the query's identifier nor which field is the document's",
+        _answers_of(_engine),
+        "write a table of query_id, doc_id and score, a row for each document returned (distances negated)",
+    )
 refuses(
     "rerank-response",
     "a response of a re-ranking API",

@@ -296,10 +296,10 @@ _MORE = "next_page_offset"
 
 
 def _chroma(fields: dict[str, Any]) -> list[list[Any]]:
-    """Return the points (records) of each query in Chroma's answer to `query`; of `get` all as one list; [] for other
-    fields.
+    """Return the points (records) of each query in Chroma's answer to `query`, or one list of all points in its answer
+    to `get`; [] for other fields.
 
-    Raises BadValue for lists of other lengths than the identifiers'.
+    Raises BadValue for a list that is not as long as the list of identifiers.
     """
     given = {name: dict.get(fields, name) for name in ("ids", *_LISTS_OF_CHROMA)}
     lists = {name: one for name, one in given.items() if isinstance(one, list)}
@@ -442,7 +442,7 @@ def _with_payload(point: Cells, others: Counter[str]) -> Cells:
     """Return a point's identifier, text and payload as one record, and add its other fields to the counts
     `others`.
 
-    A field of the payload with a name of the point's fields becomes payload.NAME.
+    If both have a field NAME, that of the payload becomes payload.NAME.
     """
     payload = next((one for name in _PAYLOADS if isinstance(one := point.get(name), Cells)), Cells())
     fields = Cells({name: point[name] for name in ("id", "document", "uri") if name in point})

@@ -58,10 +58,12 @@ def irds_name(text: str) -> IrdsName:
 
 
 def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
-    """Return a data set of ir_datasets as a collection, imported once; later calls do not need the package.
+    """Return a data set of ir_datasets as a collection, imported once.
+
+    fetch: False raises DownloadError unless it was imported before.
 
     Raises UnknownName for a data set or field, BadValue without queries or judgments and for judgments by subtopic,
-    MissingExtra, DownloadError if the package fails or importing is forbidden.
+    MissingExtra, DownloadError if the package fails.
     """
 
     def imported_folder(identifier: str, key: list[str], make: Callable[[Path], ImportReport]) -> Path:

@@ -264,8 +264,9 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
     """Return a data set of the Hugging Face hub as a collection, imported once for each commit.
 
     again: look up the branch's present commit instead of the remembered one.
+    fetch: False raises DownloadError unless it was imported before.
 
-    Raises DownloadError if the hub cannot be reached, importing is forbidden or a checksum differs; BadValue for a
+    Raises DownloadError if the hub cannot be reached or a checksum differs; BadValue for a
     missing or unknown subset or no judgments; FormatError for a malformed file.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"

@@ -138,7 +138,7 @@ def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Mater
     again: look up again which commit a branch names.
     fetch: False for no network access and no writing.
 
-    Raises FormatError if nothing is there, DownloadError if downloading is forbidden.
+    Raises FormatError if nothing is there, DownloadError if `fetch` is False and it was not imported before.
     """
     text = str(name)
     if is_reference(text):
@@ -162,7 +162,7 @@ def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Mater
             raise
     test_set = next((path / one for one in BIRCO_SETS if (path / one).is_file()), None)
     if test_set is not None and not subset:
-        return replace(from_file(test_set, watch), name=path.resolve().name)
+        return replace(from_file(test_set, watch, fetch), name=path.resolve().name)
     from weir.plugins.importing.references.hub import from_folder, is_hub_folder
 
     return from_folder(path, subset, watch, fetch) if is_hub_folder(path) else None
@@ -176,8 +176,10 @@ def birco(pickle: Path, to: Path) -> None:
 def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
     """Return a file, or the files of a TOML description, as a collection imported once.
 
+    fetch: False raises DownloadError unless it was imported before.
+
     A TOML file of the same name beside a file settles its open questions. Raises FormatError or BadValue for
-    an unreadable file or an open question, DownloadError if importing is forbidden.
+    an unreadable file or an open question.
     """
     beside = path.with_suffix(".toml")
     if beside.is_file():
