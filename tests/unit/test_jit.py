@@ -56,7 +56,7 @@ def compiled(tmp_path_factory) -> tuple[Path, list[object]]:
     folder = tmp_path_factory.mktemp("compiled") / "code" / "weir" / "kernels"
     folder.mkdir(parents=True)
     (folder.parent / "__init__.py").write_text("")
-    for name in ("errors.py", "settings.py", "lazy_names.py", "values.py"):
+    for name in ("errors.py", "settings.py", "lazy_names.py"):
         shutil.copy(source / name, folder.parent / name)
     for name in ("__init__.py", "__init__.pyi", "jit.py", "compiler.py"):
         shutil.copy(source / "kernels" / name, folder / name)
