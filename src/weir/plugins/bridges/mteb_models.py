@@ -122,7 +122,7 @@ def collections_from_mteb(task: object) -> list[Dataset]:
     task: an object of MTEB's AbsTaskRetrieval, such as `mteb.get_task("SciFact")`.
 
     Each is called as the task, followed by #subset unless that is the default, and by -split if there are several.
-    As in MTEB, instructions stand after the queries, only candidates are ranked, and a document that is the query is
+    As in MTEB, instructions stand after the queries, and only candidates are ranked. A document that is the query is
     left out. Raises BadValue for another object, for conversations, and for a task that skips first results.
     """
     if isinstance(task, type) or not isinstance(task, MtebRetrievalTask):

@@ -338,7 +338,7 @@ def import_files(
     corpus: a collection, or a file of documents, which resolve judgments by words or texts and are written too.
     choices: decisions for cases that files leave open.
 
-    The folder `out` appears whole or not at all, in place of an older import, with queries.jsonl, corpus.jsonl,
+    The folder `out` appears whole or not at all, in place of an older import. It has queries.jsonl, corpus.jsonl,
     qrels/SPLIT.tsv, runs/NAME.trec (or .json) and import.json, as far as files give them. Refused files are
     named in the report. Raises BadValue or FormatError if no file can be read (with strict choices, if one
     cannot), if files leave a question open, and for a folder with other content.
