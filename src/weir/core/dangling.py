@@ -18,8 +18,8 @@ from weir.errors import BadValue
 COMPOSITION = "the composition of letters (Unicode NFC and NFD)"
 CASE = "capital and small letters"
 TOP = 10
-SAMPLE = 1000
-"""Number of unjudged identifiers of a ranking that are compared with judged ones, from the TOP of each query."""
+SAMPLE = 300
+"""Number of unjudged identifiers that are compared with judged ones, from the TOP of each query's ranking."""
 EXAMPLES = 3
 """Documents that a note names."""
 _BEYOND_ASCII = 128

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.dangling import NUMBERED, TOP, spelled_otherwise
+from weir.core.dangling import NUMBERED, SAMPLE, TOP, spelled_otherwise
 from weir.core.judged import Groups, Judged, descending_grades
 from weir.core.order import tie_groups, tied, tied_at_end
 from weir.core.qrels import grade_column
@@ -241,16 +241,21 @@ def _refuse_odd_identifiers(*tables: Rows) -> None:
 
 def _refuse_other_spellings(judgments: Rows, rankings: Rows) -> None:
     none: Row = {}
-    unjudged = [
-        name
-        for query, row in rankings.items()
-        for name in islice(row, TOP)
-        if name not in judgments.get(query, none)
-    ]
-    queries = [name for name in rankings if name not in judgments]
-    some = [name for row in judgments.values() for name in islice(row, TOP)]
+    unjudged = list(
+        islice(
+            (
+                name
+                for query, row in rankings.items()
+                for name in islice(row, TOP)
+                if name not in judgments.get(query, none)
+            ),
+            SAMPLE,
+        )
+    )
+    queries = list(rankings.keys() - judgments.keys())[:SAMPLE]
+    some = islice((name for row in judgments.values() for name in islice(row, TOP)), SAMPLE)
     try:
-        text = "\n".join(["", *unjudged, *queries, *some, *judgments, ""])
+        text = "\n".join(["", *unjudged, *queries, *some, *islice(judgments, SAMPLE), ""])
     except TypeError:  # numbers
         return
     if NUMBERED.search(text) or (text.lower() != text and text.upper() != text):

@@ -246,7 +246,7 @@ def _read_parts(
                     at = ranking[doc < 0]
                     found = forms.codes(take_strings(block.buf, rows.start[at], rows.length[at]))
                     numbers.alike.update(forms.take(np.unique(found[found >= 0])).tolist())
-                if docs is not None:
+                if docs is not None and len(numbers.unjudged) < SAMPLE:
                     at = ranking[_top_unjudged(doc, cuts)]
                     numbers.unjudged.update(take_strings(block.buf, rows.start[at], rows.length[at]).tolist())
                 texts = (block.buf, rows.start, rows.length)
@@ -300,7 +300,8 @@ def _say_alike(
                 "identifier that counts as unjudged is a judged one",
                 "identifiers that count as unjudged are judged ones",
             )
-            said = f"{name}: {are} but for {words}, such as {min(alike)!a}"
+            at_least = "at least " * (words != COMPOSITION)  # of a sample
+            said = f"{name}: {at_least}{are} but for {words}, such as {min(alike)!a}"
             warn_of_ranking(f"{said}; write both in one form")
 
 
