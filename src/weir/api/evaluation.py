@@ -132,7 +132,8 @@ def _scores_of_any(
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:
     """Return judgments with a model's labels added, if these agree well enough with people's.
 
-    least: the agreement needed, such as "binary kappa 0.4".
+    labels: the labels, or the path of their file.
+    least: the agreement needed, such as "binary kappa 0.4"; with less the judgments come back as they are.
 
     Raises BadValue for judgments by intent.
     """

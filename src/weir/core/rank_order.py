@@ -174,8 +174,9 @@ def _against_ranks(query: Int64, rank: Float64, score: Float64) -> tuple[int, in
 
 
 def may_rise(cuts: Int64, score: Float64) -> bool:
-    """Return False if scores certainly do not rise in most rankings, by the first two scores and the last of
-    each.
+    """Return False if scores certainly do not rise in most rankings; True is not certain.
+
+    Only the first two scores of each ranking and its last are looked at.
 
     cuts: see `order_counts`.
     """

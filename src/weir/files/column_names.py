@@ -225,7 +225,7 @@ def _refused(columns: Sequence[str], reason: str, expected: str, path: object) -
 
 def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None:
     """Return the positions, from 0, of the query and document columns; None if one is missing. Raises FormatError
-    for an ambiguous one.
+    if several columns could be the query, or the document.
     """
     if not (_have(columns, "query_id", "query") and _have(columns, "doc")):
         return None

@@ -105,8 +105,8 @@ Rule = Callable[[Owner | None], bool | None]
 def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int | None:
     """Try once to acquire the lease of a path in the store; return its number, or None if it is not free.
 
-    rule: returns True or False, whether a lease of this owner (None: no lease) may be taken, or None to let its
-        age decide.
+    rule: is given the owner of the newest lease, None without one. It returns True if the lease may be taken,
+        False if not, None to let its age decide.
     """
     numbers = sorted(int(name) for name in store.names_in(place) if name.isdecimal())
     newest = numbers[-1] if numbers else 0

@@ -156,7 +156,7 @@ def StRecall(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
 
 def intents_of(j: Judged) -> JudgedIntents:
-    """Return the ranks by intent of a join; raises BadValue for judgments without intents."""
+    """Return the ranks of each intent's judged documents; raises BadValue for judgments without intents."""
     if j.intents is None:
         raise BadValue(
             "the judgments are of documents, not of intents; a diversity measure needs lines such as "

@@ -30,8 +30,8 @@ Adds: TypeAlias = Callable[[Int64, Int64, Int64], Float64]
 
 
 def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds, k: int | None) -> Float64:
-    """Return the mean, over all orders of tied documents, of the contribution of `count` documents of each tie
-    group, float64[groups].
+    """Return how much `count` documents of each tie group add to a measure, as the mean over all orders of tied
+    documents, float64[groups].
 
     others: number of marked documents among the group's other documents.
     adds: contribution of a document, from group, rank and the number of the group's marked documents above it.

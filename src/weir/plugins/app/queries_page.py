@@ -129,7 +129,7 @@ class Queries:
 
     @property
     def again(self) -> dict[str, object]:
-        """Return the URL parameters of this list, without the start."""
+        """Return the URL parameters that show this list from its first row."""
         return dict(self.parameters)
 
     @property

@@ -352,8 +352,9 @@ class _Identifiers:
 
 
 def made_id(text: str, what: str) -> str:
-    """Return an identifier made from a text: a query's first words ("q" without any), or "text", and 12 hex digits of
-    a hash.
+    """Return an identifier made from a text: a word part and 12 hex digits of a hash, joined by "-".
+
+    The word part is "text" for a document; for a query its first words of a-z and 0-9, "q" without any.
 
     what: "query" or "document".
     """

@@ -310,7 +310,7 @@ class ChatForm:
     """Tokens of turns and roles; a blank breaks them in prompts, so that no passage ends its turn."""
 
     def tokens(self, system: str, user: str) -> Int64:
-        """Return the tokens of a prompt, int64[n]."""
+        """Return the ids of a prompt's tokens, int64[n]."""
         system, user = self._apart(system), self._apart(user)
         together = f"{system}\n\n{user}" if system else user
         if self.template is None:

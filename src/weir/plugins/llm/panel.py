@@ -78,7 +78,7 @@ class GradeScale:
 
     @property
     def numeric(self) -> bool:
-        """True if all labels are numbers."""
+        """True if all labels are whole numbers without a sign."""
         return all(label.isdecimal() for label in self.labels)
 
     def label_of(self, grade: int) -> str:

@@ -249,7 +249,7 @@ def _other_terms(first: Words, second: Words) -> list[tuple[str, str, str]]:
 
 @dataclass(frozen=True, eq=False)
 class _AnalysedQueries:
-    """The words from which two systems make different terms, by query."""
+    """The words of each query that two systems turn into different terms."""
 
     by_query: tuple[tuple[tuple[str, str, str, str], ...], ...]
     """For each query (word, first term, second term, fields) of words with different terms."""

@@ -229,8 +229,8 @@ def verify_pack(
     """Check a pack against its manifest, and compute every score again.
 
     places: {dataset: path of its collection}.
-    fetch: download the collections that records of results name, by default the network is not used, and
-        results on other collections are not checked.
+    fetch: download the collections that records of results name. By default the network is not used, and
+        results on collections that are not here are not checked.
     progress: called with (folder, number checked, total).
 
     A mismatch is among the problems, not raised. Raises FormatError for a missing file, and one that is no pack or is

@@ -82,7 +82,11 @@ def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, s
 
 
 def next_comparison(table: Table, comparisons: Sequence[Comparison], judge: str) -> Comparison | None:
-    """Return a judge's next comparison: last shown, else lacking judges, else deferred; None if nothing is left."""
+    """Return the comparison to show a judge next; None if nothing is left.
+
+    It is the comparison last put in front of the judge, else one with too few judges, else one that the judge
+    put off.
+    """
     mine = table.in_front(judge)
     if before_me := [one for one in comparisons if one.item(judge) in mine]:
         return max(before_me, key=lambda one: mine[one.item(judge)])

@@ -32,7 +32,7 @@ class IrdsRecord(Protocol):
     def _asdict(self) -> Mapping[str, Any]: ...
 
     def default_text(self) -> str:
-        """Return the text of the record that the package chooses."""
+        """Return the text that ir_datasets makes of this record's fields."""
 
 
 @dataclass(frozen=True)
