@@ -27,7 +27,7 @@ from weir.stats.resampling import SEED, fewest, percentiles
 
 @dataclass(frozen=True, eq=False)
 class LabelPairs:
-    """The (query, document) pairs in the top k of a ranking that have a model's label, with people's grades if known."""
+    """The (query, document) pairs of a ranking's top k that have a model's label, and people's grades if known."""
 
     query: Int32
     """int32[pairs]: numbers in the model's queries."""
