@@ -185,10 +185,10 @@ class Identified(Protocol):
 
 
 def declared_version(version: str | None) -> dict[str, object]:
-    """Return {"version": version}, or {"version": None, SESSION: id of this process}, so that no stored
-    result is reused.
+    """Return {"version": version}. None adds {SESSION: id of this process}, so that no other process reuses
+    stored results.
 
-    Raises BadValue for a version that is no text.
+    Raises BadValue for an empty version, and one that is no text.
     """
     if not (version is None or (isinstance(version, str) and version)):
         raise BadValue(f"version is {version!r}; expected a text, such as '2026-11'")

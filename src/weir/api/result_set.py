@@ -108,7 +108,8 @@ class ResultSet(Sequence[T], Generic[T]):
     def tables(self, form: str = "text", options: Mapping[str, object] | None = None) -> tuple[Table, ...]:
         """Return the tables for a form: text, markdown, latex or html; () without results.
 
-        options: settings of the tables of these results, such as {"long": True}.
+        options: settings of the tables of these results, such as {"long": True}; not used where a form has tables of
+            its own.
         """
         if form == "html" and self.pages:
             return self.pages

@@ -272,7 +272,8 @@ def _buckets(keys: NDArray[np.uint64]) -> tuple[Int32, Int64]:
 
 @check("near duplicates", needs=["corpus"])
 def near_duplicates(subject: Subject) -> Iterator[Finding]:
-    """Documents whose title and text nearly equal another's: 80% or more of three-word sequences are shared.
+    """Documents whose title and text nearly equal another's: 80% or more of three-word sequences are shared, but
+    more than case and signs differ (see `duplicates`); and queries that judge near copies differently.
 
     Source: Broder 1997.
     """

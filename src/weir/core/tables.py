@@ -530,9 +530,9 @@ def markdown_escaped(text: str) -> str:
 
 
 def html_escaped(text: str, lines: bool = False) -> str:
-    """Return text escaped for HTML content and attributes.
+    """Return text escaped for HTML content and attributes, with control characters made visible.
 
-    lines: keep line breaks and tabs, for `<pre>`.
+    lines: keep line breaks and tabs, for `<pre>`; by default they are made visible, too.
     """
     return (printable_text(text) if lines else printable(text)).translate(_HTML)
 

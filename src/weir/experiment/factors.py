@@ -392,8 +392,9 @@ def study_factors(
     method: ComparisonMethod | None = None,
     twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and across datasets; systems that some dataset
-    lacks are left out.
+    """Return a study of factors for each measure and dataset, and one across datasets if there are several.
+
+    Only systems that all datasets have take part in any of them.
 
     scores: {(dataset, system): scores}.
     twins: from `twin_systems`.

@@ -448,7 +448,7 @@ def unknown_name(known: Reported) -> str:
 
 
 def is_of_file(model: str) -> bool:
-    """Return True if a model's scores come from a file of MTEB's results: other published names end in brackets."""
+    """Return True if a model's scores come from a file of MTEB's results, whose names end in no bracket."""
     return not model.endswith("]")
 
 

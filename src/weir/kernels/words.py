@@ -39,7 +39,7 @@ class TextBytes(NamedTuple):
 
 
 class WordAutomaton(NamedTuple):
-    """A tokenizer: an automaton over characters, and classes of bytes that cut plain words without it."""
+    """A tokenizer: an automaton over characters, and classes of bytes, which are enough to cut plain words."""
 
     classes: Bytes
     """uint8[0x110000], classes of characters."""

@@ -103,8 +103,8 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
     text: a name without parentheses, such as "ndcg_cut_10", "cosine_ndcg@10" or "map@10-l2".
     ours: Weir's names.
 
-    Raises BadValue for a name that its tool computes otherwise than Weir, and for a tool's result that is no
-    measure.
+    Raises BadValue if the tool computes a measure of this name in another way than Weir. Raises it also for a
+    tool's result that is no measure.
     """
     level = _LEVEL.fullmatch(text.strip())
     plain = level[1] if level else text.strip()

@@ -30,7 +30,7 @@ RANKS_READ = 10
 
 @dataclass(frozen=True)
 class _BircoMeasure:
-    """A measure as BIRCO's program computes it, and as its name promises."""
+    """A measure of BIRCO's program, which computes another one than its name promises: both."""
 
     line: str
     """Name in the program's output of resampled means."""

@@ -74,7 +74,7 @@ class GateRules:
 class Gate:
     """The verdict on a candidate against its baseline by a measure, on a dataset or a group of its queries.
 
-    If less is better, a drop is a rise.
+    If less is better, "drop" means that the mean rose.
     """
 
     dataset: str

@@ -166,7 +166,7 @@ def enter_window(
     the window, sum of their bounds).
 
     offset: see `BlockBounds`.
-    live: receives these lists, by decreasing bound.
+    live: its first places receive the numbers of these lists, in the order of `terms`, by decreasing bound.
     """
     n_live, total = 0, 0.0
     for i in range(n_terms):

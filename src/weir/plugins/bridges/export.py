@@ -228,7 +228,7 @@ def write_mteb_results(
 
 
 def system_revision(name: str, description: object) -> str:
-    """Return a hash of the settings that decide a system's rankings, independent of the collection."""
+    """Return a hash of a system's name and whole description; the collection is no part of it."""
     return Stage("run", name, {"system": description}).key
 
 

@@ -232,7 +232,8 @@ class Doc2Query:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
-        """Index the documents with their questions, and return the searcher.
+        """Index the documents with their questions, and return the searcher. A model writes the questions if there is
+        no file of them.
 
         Warns (RankingWarning) if the file has no questions for some documents; raises the errors of
         `read_questions`.

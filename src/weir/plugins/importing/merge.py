@@ -66,7 +66,7 @@ class _MatchCounts:
     documents: set[str] = field(default_factory=set)
 
     def sentence(self) -> str:
-        """Return a sentence: how many documents matched judgments by words, and by characters or tokens."""
+        """Return a sentence: how many documents matched judgments by words, and how these were compared."""
         by_characters = "as characters, whatever their case and white space"
         by_tokens = "as whole tokens of the text, after Unicode's NFD and in lower case, as DPR does"
         ways = [by_characters] * (self.judgments > self.by_tokens) + [by_tokens] * (self.by_tokens > 0)

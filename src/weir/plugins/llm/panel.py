@@ -472,7 +472,7 @@ class ShownPair:
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """Requests to a judge: the answer number `sample` about the pair `row`, int32[n] each."""
+    """Requests to a judge: request i asks for answer number sample[i] about the pair in row[i], int32[n] each."""
 
     row: Int32
     sample: Int32

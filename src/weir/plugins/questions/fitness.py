@@ -73,7 +73,7 @@ HALF = 2
 
 @dataclass(frozen=True)
 class _MeasureFitness:
-    """The differences of a measure that queries, judgments and systems can show."""
+    """Which differences of a measure the queries can detect, and how near systems are to its ceiling and its noise."""
 
     measure: str
     queries: int

@@ -41,7 +41,7 @@ Verdict: TypeAlias = Literal["better", "worse", "equal", "undecided"]
 @named_arguments
 @dataclass(frozen=True)
 class MigrationRules:
-    """Settings of a comparison of two systems by few labels.
+    """Settings of a comparison that decides between two systems with as few new labels as possible.
 
     Raises BadValue for numbers out of range, and a measure that is no sum over the first k documents
     (DECOMPOSABLE).

@@ -1921,14 +1921,17 @@ def reviewer(answered: Sequence[Question]) -> Section:
 
 
 def _places(study: Study, cells: Iterable[ResultCell]) -> list[str]:
-    """Return the collections of results for `weir run -d`, all paths from where the study's first result was made."""
+    """Return the collections of results as `weir run -d` takes them, each once.
+
+    Paths are relative to the folder in which the study's first result was made.
+    """
     base = next(filter(None, map(started_in, study.cells)), "")
     return list(dict.fromkeys(name_given(cell, base) for cell in cells))
 
 
 def _runs_again(cells: Sequence[ResultCell]) -> list[list[ResultCell]]:
-    """Return the results that one call of `weir run` can make together: of equal depth, and of one split of each
-    collection."""
+    """Return the results in groups that one call of `weir run` can make: all of a group have the same depth, and
+    each collection one split."""
     calls: dict[tuple[int, int], list[ResultCell]] = {}
     splits: dict[str, list[str]] = {}
     for cell in cells:

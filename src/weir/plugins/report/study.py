@@ -349,7 +349,7 @@ class Study:
         return [measure for measure in self.measures if direction(measure)]
 
     def singly_best(self, measure: str, system: str) -> int:
-        """Return the number of datasets on which a system is better than all others."""
+        """Return the number of datasets on which a system has the verdict "better" against each other system."""
         return sum(
             all(
                 (pair := self.against(one, system, other)) is not None and pair.verdict == "better"
