@@ -64,7 +64,7 @@ def scored(vector):
     return scores, scores.low if worst else scores.high, scores.tie_bounds()[:, 0 if worst else 1]
 
 
-@pytest.mark.filterwarnings("ignore:.*composition of letters:weir.errors.RankingWarning")
+@pytest.mark.filterwarnings("ignore:.* judged ones? but for:weir.errors.RankingWarning")
 @pytest.mark.parametrize("vector", ANSWERED, ids=lambda v: v.id)
 def test_weir_says_the_exact_value(vector):
     scores, values, means = scored(vector)

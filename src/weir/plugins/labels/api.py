@@ -417,8 +417,8 @@ def judging_pool(
     out: the folder to write, by default none is written.
     k: ranks of each system that are considered.
     limit: number of pairs of a collection at most, chosen to narrow scores most.
-    collection: documents, queries and rules of run files, by name or path. For a results folder {name: path}
-        of collections that moved.
+    collection: documents, queries and rules of run files, by name or path. For a results folder the paths
+        of collections that moved, by name.
     by_lot: order queries at random instead of by how much they narrow scores, so that weir open and weir
         judge can tell early which system is best.
     """
@@ -448,8 +448,8 @@ def relabel(
     targets: a results folder, or judgments and run files.
     measure: a measure such as nDCG@10.
     origin: the name of the new judgments.
-    collection: documents, queries and rules of run files, by name or path. For a results folder {name: path}
-        of collections that moved.
+    collection: documents, queries and rules of run files, by name or path. For a results folder the paths
+        of collections that moved, by name.
     out: file for old and new judgments together, with their origins.
 
     A sheet applies to the collection named beside it. Raises BadValue if no query is known, and for `out`

@@ -306,8 +306,8 @@ def fitness(
     same: the rankings are repeated runs of one system.
     labels: judgments of the same queries by other judges, whose variance is reported too.
     by: classes of the queries, as `Scores.by` takes them, in addition to the collection's columns.
-    collection: documents, queries and rules of run files, by name or path. For a results folder {name: path}
-        of collections that moved.
+    collection: documents, queries and rules of run files, by name or path. For a results folder the paths
+        of collections that moved, by name.
     progress: called with (step, amount done, total).
 
     Raises BadValue for a change not above 0, targets without judgments, and fewer than two systems without

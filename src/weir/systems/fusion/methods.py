@@ -462,8 +462,8 @@ def borda(candidates: Candidates) -> Float64:
 def condorcet(candidates: Candidates) -> Float64:
     """Count the documents of the query that a document beats by majority of the runs; ties count half.
 
-    A run prefers documents that it returns to all others, which tie. Time is quadratic in documents. Source:
-    Montague and Aslam 2002.
+    A run prefers documents that it returns to all others, which tie. Time is quadratic in documents.
+    Source: Montague and Aslam 2002.
     """
     # The count (Copeland's) orders the strongly connected parts of the majority graph as Condorcet-fuse does.
     score = np.zeros(len(candidates.query))
