@@ -71,6 +71,21 @@ def test_a_collection_that_was_moved_is_named_and_left_out_or_found_where_it_is_
     assert "warning: left out: two: " in told.err
 
 
+def test_a_report_says_which_collection_its_audit_lacks_and_finds_it_where_it_is_said_to_be(tmp_path):
+    write_collection(tmp_path / "mine")
+    weir.benchmark(str(tmp_path / "mine"), ["bm25"], ["nDCG@10"], tmp_path / "out")
+    shutil.move(tmp_path / "mine", tmp_path / "moved")
+    made = weir.report(tmp_path / "out")
+    assert not made.audits
+    assert [one.text[:31] for one in made.lacking] == ["the audit is left out: mine: th"]
+    assert "`collection={'mine': 'PATH'}`" in made.notes()[-1].text
+    found = weir.report(tmp_path / "out", collection={"mine": tmp_path / "moved"})
+    assert len(found.audits) == 1
+    assert not found.lacking
+    with pytest.raises(UnknownName, match="known: mine"):
+        weir.report(tmp_path / "out", collection={"other": tmp_path / "moved"})
+
+
 def test_what_is_none_of_the_folders_collections_is_refused(place, capsys):
     with pytest.raises(
         BadValue,

@@ -31,6 +31,7 @@ import weir
 from tests.shown import drawings
 from tests.unit.cells import MANIFEST, write_cell
 from weir.audit.check import SEVERITIES as AUDITED
+from weir.audit.check import Finding
 from weir.cli.main import main
 from weir.core.charts import Intervals, Points, Spread
 from weir.core.colours import UNCOLOURED
@@ -1340,3 +1341,27 @@ def test_an_object_of_a_known_checkpoint_is_cited_as_that_model_by_any_name(tmp_
     found = weir.cite(tmp_path)
     assert [work.key for work in found.works if "model minilm" in work.cited_for] != []
     assert not any("mine" in one for one in found.uncited)
+
+
+def test_the_python_that_makes_results_again_keeps_the_names_that_were_given(tmp_path):
+    class Lengths:
+        def encode(self, texts, **_):
+            return np.array([[len(one), 1.0] for one in texts], np.float32)
+
+    mine = {
+        "mine": weir.encoder(Lengths(), name="lengths", version="1", similarity="cosine"),
+        "words": weir.BM25(),
+    }
+    weir.benchmark("brook-facts", mine, ["nDCG@10"], tmp_path / "named")
+    weir.benchmark("brook-facts", [*mine.values()], ["nDCG@10"], tmp_path / "bare")
+    said = [weir.report(tmp_path / name, audit=False).to_html() for name in ("named", "bare")]
+    line = "weir.systems.dense(weir.encoder(objects['lengths'], name='lengths', version='1')),"
+    assert [f"    {form}{line}" in html.unescape(page) for page in said for form in ("'mine': ", "")] == [
+        True, False, False, True,
+    ]  # fmt: skip
+
+
+def test_a_finding_is_not_cut_within_brackets():
+    whole = "2 are there (1 as written; 1 after folding), 3 more are near; they score 0.5"
+    finding = Finding("caution", whole, subject="mine", check="leakage")
+    assert said(finding) == "mine: 2 are there (1 as written; 1 after folding), 3 more are near"

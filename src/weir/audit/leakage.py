@@ -104,7 +104,7 @@ def leakage(subject: Subject) -> Iterator[Finding]:
                 mean, whole = float(values[clean].mean()), float(np.nanmean(values))
                 effects += (
                     f"; {name}: {MEASURE} {rounding.score(mean)} {rounding.between(low, high)} "
-                    f"without them, {rounding.score(whole)} with"
+                    f"without these {len(rows):,}, {rounding.score(whole)} with"
                 )
                 clean_means.append((f"{name} without them", mean))
                 moved = max(moved, abs(mean - whole))

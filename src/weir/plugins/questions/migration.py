@@ -612,8 +612,9 @@ def _verdict_sentence(one: Migration) -> str:
         few, many = (math.ceil(share * found.contested) for share in DECIDING)
         shares = " to ".join(percent(share, 0) for share in DECIDING)
         return (
-            f"no label yet: {documents} could change {one.measure}, by {bounds.partition(' ')[2]}{ahead}; a verdict "
-            f"may take some {count(few)} to {count(many)} labels ({shares}: medians of six pairs of systems)"
+            f"{documents} without a label could change {one.measure}, by {bounds.partition(' ')[2]}{ahead}; a "
+            f"verdict on it may take some {count(few)} to {count(many)} labels ({shares}: medians of six pairs of "
+            "systems)"
         )
     of = f"after {count(found.labels)} of {whole}"
     if found.verdict == "undecided":

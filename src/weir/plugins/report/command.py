@@ -32,7 +32,8 @@ from weir.plugins import report as pages
 @click.option("-o", "--out", type=OUTPUT, help="The page.  [default: report.html]")
 @options(
     "weir.plugins.report.report.report",
-    "baseline measures datasets systems labels audit",
+    "baseline measures datasets systems labels audit collection",
+    collection={"metavar": "[NAME=]COLLECTION"},
     audit={
         "flags": "--no-audit",
         "flag_value": False,
@@ -89,6 +90,7 @@ def command(
     if published is not None and not paged:
         typed = context.get_parameter_source("folder") is ParameterSource.COMMANDLINE
         given.pop("audit", None)
+        given.pop("collection", None)
         beside = pages.published_tables(published, folder if typed else None, **given, **names)
         show_tables(beside)
         if tables is not None:

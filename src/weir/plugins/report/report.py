@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from weir.api.auditing import Places, places_of
 from weir.api.benchmark import Benchmark
 from weir.api.charts import NOTEBOOK_CSS, figure_px, notebook_chart, write_figure
 from weir.api.result_set import ResultSet
@@ -62,12 +63,14 @@ class Report:
     sections: tuple[Section, ...]
     questions: tuple[Question, ...]
     audits: tuple[Audit, ...] = ()
+    lacking: tuple[Note, ...] = ()
+    """Notes on audits that could not be made."""
 
     def tables(self) -> tuple[Table, ...]:
         return tuple(table for section in self.sections for table in section.tables)
 
     def notes(self) -> tuple[Note, ...]:
-        return self.study.notes
+        return (*self.study.notes, *self.lacking)
 
     def charts(self) -> tuple[Chart, ...]:
         """Return all charts, in the report's order."""
@@ -205,6 +208,7 @@ def report(
     systems: Sequence[str] = (),
     labels: Sequence[str] = (),
     audit: bool = True,
+    collection: Places = None,
     published: str | Path | None = None,
     published_as: Sequence[str] = (),
     progress: Callable[[str, int, int], None] | None = None,
@@ -218,13 +222,15 @@ def report(
     systems: only these systems, by default all.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
     audit: also audit the collections on this machine, which can take minutes.
+    collection: where audited collections lie now, by name, if not where they were.
     published: lay published scores beside, as `results_beside` does: a publisher, such as "BEIR paper", words in
         names of published models, or a file or folder of MTEB's results.
     published_as: systems, collections, and models of MTEB's results by their published names, as in `results_beside`.
     progress: called with (task, steps done, all steps).
 
-    Raises FormatError for a folder without results, UnknownName for an absent name, BadValue if nothing of `published`
-    is on these collections and measures.
+    A note names collections that are not here. Raises FormatError for a folder without results, UnknownName for an
+    absent name, BadValue if nothing of `published` is on these collections and measures, and for another
+    `collection`.
     """
     if isinstance(folder, Benchmark) and not labels:
         labels = [f"{title}={system}" for system, title in folder.titles.items()]
@@ -232,18 +238,21 @@ def report(
     if published_as and published is None:
         raise BadValue("`published_as` names what `published` lays beside; give both")
     beside = None if published is None else published_scores(study, published, published_as)
-    audits = _audits_of(study, progress) if audit else []
+    audits, lacking = _audits_of(study, places_of(collection), progress) if audit else ([], ())
     answered = questions(study, audits)
     options = [] if published is None else ["--published", str(published)]
     options += [word for text in published_as for word in ("--published-as", text)]
-    return Report(study, sections(study, audits, answered, beside, options), answered, tuple(audits))
+    parts = sections(study, audits, answered, beside, options)
+    return Report(study, parts, answered, tuple(audits), lacking)
 
 
 def _named_option(progress: Callable[[str, int, int], None]) -> Callable[[str, int, int], None]:
     return lambda task, done, total: progress(f"{task} (`audit=False` leaves it out)", done, total)
 
 
-def _audits_of(study: Study, progress: Callable[[str, int, int], None] | None = None) -> list[Audit]:
+def _audits_of(
+    study: Study, places: Sequence[str | Path], progress: Callable[[str, int, int], None] | None = None
+) -> tuple[list[Audit], tuple[Note, ...]]:
     names = {cell.called: study.short_name(cell.label) for cell in study.cells}
     try:
         subjects = [
@@ -254,9 +263,11 @@ def _audits_of(study: Study, progress: Callable[[str, int, int], None] | None = 
                     names[called]: counts for called, counts in one.unscored.items() if called in names
                 },
             )
-            for one in subjects_of([study.folder])
+            for one in subjects_of([study.folder], places)
             if any(one.name == name or one.name.startswith(f"{name} ") for name in study.datasets)
         ]
-        return audited_all(subjects, (), progress and _named_option(progress))
-    except WeirError:  # the section is named among those left out
-        return []
+        return audited_all(subjects, (), progress and _named_option(progress)), ()
+    except WeirError as error:
+        if places:
+            raise
+        return [], (Note(f"the audit is left out: {error}"),)

@@ -905,7 +905,8 @@ def _against_baseline(study: Study) -> Section | None:
     name = study.short_name(study.baseline)
     lead = (
         f"Difference to {name}. Thick bars are 95% intervals of one difference alone; thin ones hold for all "
-        f"comparisons together, as verdicts do. Filled marks are separable from {name}, hollow ones are not."
+        f"comparisons together. Marks are filled if the test, corrected for as many, separates them from {name}: near "
+        "the limit a thin bar may cross 0 all the same."
     )
     if many and len(study.datasets) == 1:
         lead += f" Drawn is {tested[0]}; the table has all measures." if len(tested) > 1 else ""
@@ -1258,7 +1259,8 @@ def _finding_sort_key(finding: Finding) -> tuple[int, float]:
 def said(finding: Finding) -> str:
     """Return the first clause of a finding, with its collection and system before it."""
     system = f", {finding.system}" if finding.system else ""
-    return f"{finding.subject}{system}: {typeset(finding.statement.split('; ')[0])}"
+    first, *_ = re.split(r"; (?![^()]*\))", finding.statement)  # not within brackets
+    return f"{finding.subject}{system}: {typeset(first)}"
 
 
 def _with_documents(study: Study) -> list[str]:
@@ -1983,7 +1985,11 @@ def _python_lines(study: Study) -> tuple[str, ...]:
     lines += ["}"]
     for cells in _runs_again(own):
         depth = cells[0].depth
-        lines += ["systems = [", *(f"    {line}" for line in dict.fromkeys(map(_python_line, cells))), "]"]
+        made = {cell.called: _python_line(cell) for cell in cells}
+        if any(cell.title for cell in cells):  # names that the user gave
+            lines += ["systems = {", *(f"    {name!r}: {line}" for name, line in made.items()), "}"]
+        else:
+            lines += ["systems = [", *(f"    {line}" for line in dict.fromkeys(made.values())), "]"]
         places = json.dumps(_places(study, cells), ensure_ascii=False)
         k = f", k={depth}" * (depth != DEPTH)
         lines.append(
