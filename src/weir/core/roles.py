@@ -103,7 +103,7 @@ def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
 
     grade: grades of each query, one query after another.
     ptr: int64[Q + 1], offsets of the queries.
-    deeper: True if the rankings given with them are much shorter; equal values then do not speak for grades.
+    deeper: True if the rankings given with them are much shorter. Equal values then do not speak for grades.
     """
     deep, fractional = len(grade) >= _COUNTED * max(len(ptr) - 1, 1), grade.dtype.kind == "f"
     if not (deep or fractional) or (not fractional and grade.max() < GRADES.stop):

@@ -230,8 +230,8 @@ def described_unknown(unknown: str) -> dict[str, object]:
 def known_rows(
     query: Int32, doc: Int32, names: Callable[[int], str], queries: Ids, unknown: str = "", hint: str = ""
 ) -> tuple[Int64, str]:
-    """Return (positions of the rows whose documents the collection has, int64; a sentence on the dropped rows,
-    or "").
+    """Return (positions of the rows whose documents the collection has, int64, and a sentence on the dropped
+    rows, or "").
 
     query, doc: query and document number of each row. Document -1 is unknown.
     names: returns the identifier of a row's document.

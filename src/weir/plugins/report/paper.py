@@ -389,12 +389,7 @@ def published_table(
     measure = {"BEIR table 2": "nDCG@10", "BEIR table 9": "R@100"}.get(name, measure)
     own = [one for one in published(measure=measure) if one.model.endswith(f"[{publisher}]")]
     if not own:
-        names = sorted({one.model.rpartition("[")[2].rstrip("]") for one in published(measure=measure)})
-        there = f"tables: {', '.join(sorted(PUBLISHED))}; scores by {measure}: {', '.join(names)}"
-        if Path(name).exists():
-            there = f"results of MTEB's stand beside one's own in a page, which `out` names; {there}"
-            raise BadValue(f"{name} is no table: {there}")
-        raise BadValue(f"'{name}' is not published here; there are {there}")
+        raise _not_published(name, measure)
     source = own[0].source
     own = _chosen(own, datasets, systems)
     splits: dict[str, set[str]] = {}
@@ -440,6 +435,15 @@ def published_table(
     units = {place: dataset for (dataset, _), place in place_of.items()}
     table = paper_table(scores, measure, baseline or usual, f"{publisher}: {source}", units)
     return replace(table, notes=(*table.notes, *notes))
+
+
+def _not_published(name: str, measure: str) -> BadValue:
+    names = sorted({one.model.rpartition("[")[2].rstrip("]") for one in published(measure=measure)})
+    there = f"tables: {', '.join(sorted(PUBLISHED))}; scores by {measure}: {', '.join(names)}"
+    if Path(name).exists():
+        page = "results of MTEB's stand beside one's own in a page, which `out` names"
+        return BadValue(f"{name} is no table: {page}; {there}")
+    return BadValue(f"'{name}' is not published here; there are {there}")
 
 
 def _published_collections(name: str, datasets: Sequence[str]) -> Table:
