@@ -397,3 +397,39 @@ def test_documents_that_a_query_may_not_have_are_counted(tmp_path):
     found = list(map(str, weir.evaluate(data, run, ["nDCG@10"]).notes()))
     assert any("removed: 156 documents of 12 rankings" in one for one in found)
     assert any("at most 2 documents, once barred ones are removed" in one for one in found)
+
+
+@pytest.mark.parametrize("harm", ["cut", "lost"])
+def test_a_ranking_that_is_not_as_it_was_written_is_made_again_by_the_same_run(harm, tmp_path, capsys):
+    command = [
+        "run",
+        "-d",
+        "brook-facts",
+        "-s",
+        "bm25",
+        "-s",
+        "rm3",
+        "-m",
+        "nDCG@10",
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    assert main(command) == 0
+    [path] = tmp_path.glob("out/brook-facts/rm3-*/run.trec")
+    before = path.read_bytes()
+    path.unlink() if harm == "lost" else path.write_bytes(before[:500])
+    assert main(["submit", "pack", str(tmp_path / "out"), "-o", str(tmp_path / "p.zip")]) == 2
+    assert "the same weir run makes it again" in capsys.readouterr().err
+    assert main(command) == 0
+    told = capsys.readouterr().err
+    assert "making it again" in told
+    assert "changed since" not in told
+    assert path.read_bytes() == before
+    [scores] = path.parent.glob("scores-*.jsonl")
+    values = scores.read_bytes()
+    scores.unlink()
+    assert main(["compare", str(tmp_path / "out")]) == 2
+    assert "the same weir run makes it again" in capsys.readouterr().err
+    assert main(command) == 0
+    assert scores.read_bytes() == values
+    assert main(["verify", str(tmp_path / "out")]) == 0

@@ -202,12 +202,22 @@ AGAIN = "written by Weir 0.1, whose records this version does not read; run the 
 
 def rankings_file(folder: Path, record: Record | None) -> Path:
     """Return the path of a result's run file, which may be missing; raises FormatError for a pipe or a link out
-    of the folder. Warns (RankingWarning) if its size is not the recorded one."""
+    of the folder. Warns (RankingWarning) if it is missing, or its size is not the recorded one."""
     path = run_file(folder)
     named_file(folder, path.name, path, "its rankings, in its own folder")
+    if record is not None and not path.exists():
+        warn_of_ranking(f"{path}: missing, though it was scored; the same weir run makes it again")
     for said in () if record is None else _changed_files(folder, record):
         warn_of_ranking(said)
     return path
+
+
+def check_files(record: Record, folder: Path) -> None:
+    """Raise StoreError, with the remedy, for a missing or changed file of a result."""
+    try:
+        record.verify(folder)
+    except StoreError as error:
+        raise StoreError(f"{error}; the same weir run makes it again") from None
 
 
 def _changed_files(folder: Path, record: Record) -> Iterator[str]:
@@ -363,7 +373,7 @@ class ResultCell:
                 raise StoreError(
                     f"{path}: it speaks of {', '.join(record.files) or 'no file'}, not of {values.name}"
                 )
-            record.verify(self.folder)
+            check_files(record, self.folder)
             parts.append(read_scores(values))
             lost = [row.measure for row in stored_rows(record) if row.measure not in parts[-1].measures]
             if lost:

@@ -674,9 +674,9 @@ def inputs_below(used: Iterable[tuple[str, str]], root: Path) -> tuple[tuple[str
 
 
 def run_file(folder: Path) -> Path:
-    """Return the run file in a folder: run.trec if it exists, else run.json."""
-    path = folder / "run.trec"
-    return path if path.exists() else folder / "run.json"
+    """Return the run file in a folder: run.json if it alone exists, else run.trec."""
+    path, other = folder / "run.trec", folder / "run.json"
+    return path if path.exists() or not other.exists() else other
 
 
 def _write_rankings(run: Run, folder: Path) -> Path:

@@ -389,6 +389,13 @@ class Record:
         """
         return self.stage.engines
 
+    def is_whole(self, folder: Path) -> bool:
+        """Return True if every file is there with its recorded size; contents are not read."""
+        try:
+            return all((folder / name).stat().st_size == file.bytes for name, file in self.files.items())
+        except OSError:
+            return False
+
     def verify(self, folder: Path) -> None:
         """Raise StoreError for a missing or changed file."""
         verify_files(folder, self.files)

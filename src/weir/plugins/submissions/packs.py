@@ -32,6 +32,7 @@ from weir.experiment.results import (
     ResultCell,
     by_collection,
     by_split,
+    check_files,
     chosen_cells,
     current_cells,
     finished_and_lacking,
@@ -206,7 +207,7 @@ def _files_of(root: Path, cell: ResultCell) -> Iterator[tuple[str, Path]]:
         if not stage.resolve().is_relative_to(root.resolve()):
             continue
         if record.kind != "index":
-            record.verify(stage)
+            check_files(record, stage)
             yield from ((_name(root, stage / name), stage / name) for name in record.files)
         if record.kind != "scores":
             yield _name(root, stage / RECORD), stage / RECORD
