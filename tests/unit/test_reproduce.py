@@ -39,7 +39,7 @@ def test_what_agrees_to_the_printed_digits_is_reproduced(tmp_path):
     assert found["nDCG@10", "BM25 flat [Anserini]"].outcome == "reproduced"
     assert found["nDCG@10", "BM25 flat [Pyserini 2CR]"].outcome == "reproduced"
     off = found["R@100", "BM25 flat [Anserini]"]
-    assert (off.outcome, off.decimals) == ("off", 4)
+    assert (off.outcome, off.decimals) == ("not scored again", 4)
     assert off.difference == pytest.approx(0.9254 - 0.9253)
     assert found["AP", None].outcome == "not published"
 
@@ -67,7 +67,7 @@ def test_a_copy_or_a_split_is_compared_with_the_scores_of_what_it_is(
     found = {c.published and c.published.model: c.outcome for c in reproduce(tmp_path)}
     assert found
     assert any(name is not None and model.lower() in name.lower() for name in found)
-    assert set(found.values()) <= {"reproduced", "off"}
+    assert set(found.values()) <= {"reproduced", "not scored again"}
 
 
 def test_the_checkpoint_of_a_published_score_is_compared_whatever_names_it(tmp_path):
@@ -80,7 +80,7 @@ def test_the_checkpoint_of_a_published_score_is_compared_whatever_names_it(tmp_p
 def test_fewer_decimals_may_be_compared(tmp_path):
     cell(tmp_path, "a", {"R@100": 0.9257})
     assert {c.outcome for c in reproduce(tmp_path, decimals=3)} == {"reproduced"}
-    assert {c.outcome for c in reproduce(tmp_path)} == {"off"}
+    assert {c.outcome for c in reproduce(tmp_path)} == {"not scored again"}
     assert {c.decimals for c in reproduce(tmp_path, decimals=9)} == {4}
 
 
@@ -150,11 +150,11 @@ def test_the_exit_code_says_whether_all_that_is_claimed_is_reproduced(tmp_path, 
     assert "2 reproduced, 0 off, 1 with nothing published" in out
     assert "[1] castorini/anserini" in out
     cell(tmp_path / "bad", "a", {"nDCG@10": 0.6})
-    assert main(["study", "reproduce", str(tmp_path / "bad")]) == 1
-    assert "off by 0.0789" in capsys.readouterr().out
-    assert main(["study", "reproduce", str(tmp_path / "bad"), "--json"]) == 1
+    assert main(["study", "reproduce", str(tmp_path / "bad")]) == 3
+    assert "open (by 0.0789): not scored again" in capsys.readouterr().out
+    assert main(["study", "reproduce", str(tmp_path / "bad"), "--json"]) == 3
     found = [json.loads(line) for line in capsys.readouterr().out.rstrip("\n").split("\n")]
-    assert {(f["outcome"], f["ours"]) for f in found} == {("off", 0.6)}
+    assert {(f["outcome"], f["ours"]) for f in found} == {("not scored again", 0.6)}
     cell(tmp_path / "none", "a", {"AP": 0.6})
     assert main(["study", "reproduce", str(tmp_path / "none"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["difference"] is None
@@ -203,8 +203,8 @@ def test_a_difference_that_a_documented_rule_explains_is_no_miss(tied, capsys):
     assert "0 off" in out
     assert "2 explained (equal once scored by the rules that the publisher documents)" in out
     settings().home.rename(tied / "elsewhere")  # without the judgments nothing can be scored again
-    assert {c.outcome for c in reproduce(tied)} == {"off"}
-    assert main(["study", "reproduce", str(tied)]) == 1
+    assert {c.outcome for c in reproduce(tied)} == {"not scored again"}
+    assert main(["study", "reproduce", str(tied)]) == 3
 
 
 def test_a_page_has_two_commands_for_each_result_that_make_it_again(tied, capsys, monkeypatch, tmp_path):

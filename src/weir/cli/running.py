@@ -258,8 +258,8 @@ def reproduce_command(folder: Path, given: Given, names: Given, page: Path | Non
     reproduce, on the same collection and split. It is reproduced if the two agree to the last printed
     decimal, and explained if they agree after scoring by a rule that the publisher documents, such as another
     order of ties. The exit code is 0 if every score is reproduced or explained or nothing is published, 1 if a score
-    differs, 2 for bad input, 3 if no score differs but some cannot be compared, being on other data than the
-    published.
+    differs, 2 for bad input. It is 3 if no score differs but some are left open: on other data than the published,
+    or on a collection that is not here to be scored again.
     """
     checks = api.results_folder.reproduce(folder, **given, **names)
     code = present(checks, form)

@@ -39,6 +39,7 @@ from weir.experiment.results import (
     finished_cells,
     group_rows,
     not_as_published,
+    recorded_place,
 )
 from weir.experiment.ties_at_cut import cell_cut_note, with_ties_beyond
 from weir.experiment.why import Scoring, defined_mean, rescored
@@ -52,8 +53,17 @@ from weir.stats.birco import BircoScore, birco_remarks, birco_scores
 
 
 Outcome: TypeAlias = Literal[
-    "reproduced", "explained", "within ties", "off", "not claimed", "not published", "other data"
+    "reproduced",
+    "explained",
+    "within ties",
+    "off",
+    "not claimed",
+    "not published",
+    "other data",
+    "not scored again",
 ]
+OPEN: frozenset[Outcome] = frozenset({"other data", "not scored again"})
+"""Outcomes that leave open whether a score is reproduced."""
 NEAREST = 3
 
 
@@ -81,6 +91,7 @@ class PublishedCheck:
     `because`. "within ties": equal for another order of ties. "off": none of these; `because` tells of ties cut at k.
     "not claimed": the system claims none of the published models. "not published": nobody published this measure on
     the collection. "other data": documents, queries or judgments differ from the published ones as `because` says.
+    "not scored again": scores differ, and the collection that could explain it is not here.
     """
     published: PublishedScore | None = None
     difference: float = math.nan
@@ -138,7 +149,11 @@ def reproduce(
             for check in checks:
                 claim, because = check.published, None
                 outcome: Outcome = "explained"
-                if check.outcome == "off" and claim is not None:
+                if check.outcome == "off" and claim is not None and not again.is_here:
+                    lost = f"no judgments at {recorded_place(cell)}"
+                    outcome = "not scored again"
+                    because = f"{lost}, so ties and the publisher's rules were not tried"
+                elif check.outcome == "off" and claim is not None:
                     ways = documented(publisher_of(claim.model), parse_measure(check.measure))
                     means = ((reason, again.mean_under(scoring)) for reason, scoring in ways)
                     because = next((r for r, m in means if m is not None and claim.agrees(m, decimals)), None)
@@ -221,6 +236,11 @@ class _Rescored:
     """A result that can be scored again by other rules."""
 
     cell: ResultCell
+
+    @property
+    def is_here(self) -> bool:
+        """True if the collection is on this machine."""
+        return self._read is not None
 
     def mean_under(self, scoring: Scoring) -> float | None:
         """Return the mean by these rules; None if the collection is not on this machine."""
@@ -324,6 +344,7 @@ def check_cells(check: PublishedCheck) -> list[str]:
         "explained": f"explained: {check.because}",
         "within ties": f"inside what ties allow (by {difference})",
         "off": f"off by {difference}",
+        "not scored again": f"open (by {difference}): not scored again",
     }
     ours = f"{check.ours:.{max(4, claim.decimals)}f}"
     return [ours, claim.printed, change(check.difference), verdicts.get(check.outcome, "other data")]
@@ -349,6 +370,7 @@ def _reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
         "within ties": "inside what ties allow (another order of equal scores gives the published score)",
         "explained": "explained (equal once scored by the rules that the publisher documents)",
         "other data": "on other data (documents, queries or judgments are not those of the published collection)",
+        "not scored again": "open (scores differ, and the collection is not here to score by the publisher's rules)",
     }
     always = ("reproduced", "off", "not published")
     parts = [
@@ -363,7 +385,7 @@ def _reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
     notes += dict.fromkeys(
         f"{c.dataset}, {c.system}: {c.because}"
         for c in checks
-        if c.because and c.outcome in ("off", "other data")
+        if c.because and (c.outcome == "off" or c.outcome in OPEN)
     )
     off = next((c for c in checks if c.outcome == "off" and c.published), None)
     if off is not None and off.published is not None:
@@ -379,7 +401,5 @@ CHECKS = ResultKind(
     "reproduce",
     PublishedCheck,
     _reproduce_tables,
-    outcome=lambda one: (
-        "fail" if one.outcome == "off" else "undecided" if one.outcome == "other data" else "pass"
-    ),
+    outcome=lambda one: "fail" if one.outcome == "off" else "undecided" if one.outcome in OPEN else "pass",
 )

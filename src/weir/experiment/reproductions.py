@@ -11,7 +11,7 @@ from pathlib import Path
 from weir.core.tables import Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.experiment.experiment import DEPTH
-from weir.experiment.reproduce import PublishedCheck, check_cells
+from weir.experiment.reproduce import OPEN, PublishedCheck, check_cells
 from weir.experiment.results import (
     UNKNOWN_PLACE,
     ResultCell,
@@ -49,7 +49,7 @@ def reproduction_tables(
     for (folder, dataset, system), own in results.items():
         of = [cells[folder]] if folder in cells else _members_of(cells, dataset, system)
         outcomes = Counter(check.outcome for check in own)
-        agreed = len(own) - outcomes["off"] - outcomes["other data"]
+        agreed = len(own) - outcomes["off"] - sum(outcomes[one] for one in OPEN)
         made = of[-1].ranked.made
         lines.append(
             [
