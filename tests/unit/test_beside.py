@@ -344,3 +344,24 @@ def test_results_and_report_tell_alike_why_scores_are_of_other_data_and_who_name
     assert [note.partition(":")[0] for note in told[:2]] == ["own systems", "other data"]
     assert told[2:] == ["mini is scifact, as `published_as` says"]
     assert {note.replace("own systems", "(here)") for note in told} <= set(shown.notes)
+
+
+def test_each_revision_of_a_model_in_results_of_mteb_is_a_row(tmp_path):
+    weir.benchmark(write_collection(tmp_path / "mine"), "bm25", "nDCG@10", out=tmp_path / "own")
+    for revision, mean in (("a", 0.1), ("b", 0.9), ("c", 0.4)):
+        file = tmp_path / "mteb" / "me__m" / revision / "mine.json"
+        file.parent.mkdir(parents=True)
+        scores = {"test": [{"hf_subset": "default", "ndcg_at_10": mean}]}
+        file.write_text(json.dumps({"task_name": "mine", "scores": scores}))
+        file.with_name("model_meta.json").write_text(json.dumps({"name": "me/m", "revision": revision}))
+    found = [one for one in weir.results_beside(tmp_path / "own", tmp_path / "mteb") if one.source]
+    assert [(one.system, one.value) for one in found] == [("me/m@b", 0.9), ("me/m@c", 0.4), ("me/m@a", 0.1)]
+    [alone] = [one for one in weir.results_beside(tmp_path / "own", file) if one.source]
+    assert (alone.system, alone.value) == ("me/m", 0.4)
+
+
+def test_per_cent_in_results_of_mteb_are_refused(tmp_path):
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({"task_name": "mine", "scores": {"test": [{"ndcg_at_10": 30.2}]}}))
+    with pytest.raises(FormatError, match=r"found 30.2 as ndcg_at_10; expected a mean from 0 to 1"):
+        mteb_scores(file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,9 @@ def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
     """Return the scores in a result file of MTEB, or in all such files below a folder.
 
     `model_meta.json` beside a file names the model, else a folder ORGANISATION__MODEL, or the file itself. If a
-    task has several subsets, each is a collection, such as MIRACLRetrieval#de. Raises FormatError for other
-    files, and if there is no result.
+    task has several subsets, each is a collection, such as MIRACLRetrieval#de. A model with several results of a
+    task is named with the folder of each, its revision: MODEL@REVISION. Raises FormatError for other files, if there
+    is no result, and for means beyond 0 to 1, such as per cent.
     """
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
     files = [file for file in files if not file.name.endswith((_META, _PREDICTIONS))]
@@ -42,7 +44,15 @@ def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
         raise FormatError(
             path, "no result of MTEB", "a file with scores by split for each task, as MTEB writes them"
         )
-    return tuple(score for file, value in results for score in _scores_of(file, value))
+    scores = tuple(score for file, value in results for score in _scores_of(file, value))
+    sources_of = dict[tuple[str, str, str, str], set[str]]()
+    for one in scores:
+        sources_of.setdefault((one.model, one.dataset, one.split, one.measure), set()).add(one.source)
+    several = {model for (model, *_), sources in sources_of.items() if len(sources) > 1}
+    return tuple(
+        replace(one, model=f"{one.model}@{Path(one.source).parent.name}") if one.model in several else one
+        for one in scores
+    )
 
 
 def _is_result(value: object) -> bool:
@@ -83,6 +93,8 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
                 match = re.fullmatch(r"([a-z_]+)_at_(\d+)", name)
                 known = match and match[1] in _MEASURE_OF
                 if match and known and type(mean) in (int, float) and math.isfinite(mean):
+                    if not 0 <= mean <= 1:
+                        raise FormatError(file, f"{mean} as {name}", "a mean from 0 to 1, not per cent")
                     measure = f"{_MEASURE_OF[match[1]]}@{match[2]}"
                     yield PublishedScore(model, "", of, split, measure, repr(mean), str(file), about)
 
