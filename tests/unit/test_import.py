@@ -171,7 +171,7 @@ def test_a_file_named_by_a_split_holds_that_split(tmp_path):
     report = import_files(paths, tmp_path / "out")
     assert weir.load(tmp_path / "out", "dev").qrels.to_dict() == {"dev": {"a": 1}}
     assert weir.load(tmp_path / "out", "test").qrels.to_dict() == {"test": {"a": 1}}
-    assert report.files[0]["notes"] == ["the split dev, by the file's name"]
+    assert report.files[0]["notes"] == ["the split dev, by its name"]
 
 
 def test_fields_that_nobody_knows_are_named(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -242,6 +243,41 @@ def saved(folder, rows, shards=1):
     record = {"_data_files": [{"filename": name} for name in names], "_fingerprint": "ab", "_split": None}
     (folder / "state.json").write_text(json.dumps(record))
     (folder / "dataset_info.json").write_text(json.dumps({"features": {}, "citation": ""}))
+
+
+def write_table(folder, split, rows, form):
+    """Rows of a split as Parquet, as the hub's conversion of it, or as `save_to_disk` writes them."""
+    if form == "saved":
+        return saved(folder / split, rows)
+    path = folder / {"parquet": f"{split}-00000-of-00001.parquet", "converted": f"{split}/0000.parquet"}[form]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+
+
+@pytest.mark.parametrize("form", ["saved", "converted"])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    splits=st.dictionaries(st.sampled_from(["train", "validation", "test"]), st.integers(1, 3), min_size=1),
+    split_corpus=st.booleans(),
+)
+def test_splits_in_numbered_tables_load_as_in_parquet(tmp_path_factory, form, splits, split_corpus):
+    def layout(form):
+        folder = tmp_path_factory.mktemp(form)
+        documents = [{"_id": f"d{n}", "title": "", "text": f"word{n}"} for n in range(4)]
+        write_table(folder / "corpus", "test" if split_corpus else "corpus", documents, form)
+        for split, count in splits.items():
+            queries = [{"_id": f"{split}{n}", "text": f"word of {split} {n}"} for n in range(count)]
+            write_table(folder / "queries", split, queries, form)
+            grades = [{"query-id": one["_id"], "corpus-id": "d1", "score": 1} for one in queries]
+            write_table(folder / "qrels", split, grades, form)
+        return folder
+
+    first, second = layout("parquet"), layout(form)
+    for split in splits:
+        one, other = weir.load(f"{first}:{split}"), weir.load(f"{second}:{split}")
+        assert one.queries.to_dict() == other.queries.to_dict()
+        assert one.qrels.to_dict() == other.qrels.to_dict()
+        assert one.corpus.fingerprint == other.corpus.fingerprint
 
 
 @pytest.mark.parametrize("split_folders", [False, True])

@@ -292,6 +292,16 @@ def left_out(layout: CollectionLayout) -> Iterator[str]:
 _TABLES = {".csv", ".json", ".jsonl", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", *_QRELS_ENDINGS}
 SAVED = ("dataset_info.json", "dataset_dict.json", "state.json")
 """Records in a folder that `save_to_disk` of datasets writes, beside tables in Arrow's format."""
+_NUMBERED = re.compile(r"data-\d{5}-of-\d{5}\.arrow|\d{4}\.parquet")
+
+
+def naming_path(path: Path) -> Path:
+    """Return the absolute path whose name says what a file holds: the folder of a table that only has a number, as
+    `save_to_disk` and the hub's conversion name them (queries/train/0000.parquet), else the file."""
+    whole = path.absolute()
+    return whole.parent if _NUMBERED.fullmatch(path.name) else whole
+
+
 _STEMS = {
     "corpus": "documents",
     "docs": "documents",

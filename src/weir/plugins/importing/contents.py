@@ -31,6 +31,7 @@ from weir.files.formats import (
 )
 from weir.files.json_files import read_blocks
 from weir.files.json_record import require_held, require_values
+from weir.files.layouts import naming_path
 from weir.files.one_system import REMEDIES, mixed_row
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.records import holds_text
@@ -610,8 +611,8 @@ class Contents:
 
     @property
     def stem(self) -> str:
-        """The file name without its endings, such as .tsv.gz."""
-        name = unpacked_name(self.path)
+        """The file name without its endings, such as .tsv.gz; of a numbered table the folder's."""
+        name = unpacked_name(naming_path(self.path))
         return Path(name).stem or name
 
     @property
@@ -629,7 +630,8 @@ class Contents:
 
     def says(self, *words: str) -> str:
         """Return the first of these words that is part of the file's or the folder's name; "" for none."""
-        pieces = {*re.split(r"[-_ .]", self.path.name.lower()), self.path.absolute().parent.name.lower()}
+        named = naming_path(self.path)
+        pieces = {*re.split(r"[-_ .]", named.name.lower()), named.parent.name.lower()}
         return next((word for word in words if word in pieces), "")
 
 

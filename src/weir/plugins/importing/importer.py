@@ -140,7 +140,7 @@ def _read_file(
         "notes": [
             *notes,
             *([f"rows whose texts lost blanks around them: {counts.trimmed:,}"] if counts.trimmed else []),
-            *([f"the split {split}, by the file's name"] if split not in ("test", file.split) else []),
+            *([f"the split {split}, by its name"] if split not in ("test", file.split) else []),
         ],
     }
     return ImportedFile(str(path), first.stem, items, counts, record, split)

@@ -29,6 +29,7 @@ from weir.errors import BadValue, StoreError
 from weir.files.atomic import UNPORTABLE
 from weir.files.column_names import fold
 from weir.files.label_files import BINARY_WORDS
+from weir.files.layouts import naming_path
 from weir.files.records import holds_text, text_elsewhere
 from weir.plugins.importing.cells import grade_value, grade_word, has_value, number, plain_text
 from weir.plugins.importing.click_models import ClickShare
@@ -610,8 +611,9 @@ def _refuse_two_collections(files: Sequence[ImportedFile]) -> None:
         if any(isinstance(item, Ranking) for item in file.items):
             continue  # results of two systems are often files of one name
         for part in sorted(held):
-            first = first_of.setdefault((Path(file.name).name, part), file)
-            if Path(first.name).parent != Path(file.name).parent:
+            named = naming_path(Path(file.name))
+            first = first_of.setdefault((named.name, part), file)
+            if naming_path(Path(first.name)).parent != named.parent:
                 raise BadValue(
                     f"{first.name} and {file.name} both hold {part} under one name, as two collections do; import them "
                     "apart, or, if they are one, add `allow_disjoint=True`"
