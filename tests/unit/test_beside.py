@@ -346,18 +346,34 @@ def test_results_and_report_tell_alike_why_scores_are_of_other_data_and_who_name
     assert {note.replace("own systems", "(here)") for note in told} <= set(shown.notes)
 
 
-def test_each_revision_of_a_model_in_results_of_mteb_is_a_row(tmp_path):
+@pytest.mark.parametrize(
+    ("files", "rows"),
+    [
+        ({"me__m/a/mine": ("a", 0.1), "me__m/b/mine": ("b", 0.9)}, {"me/m@a": 0.1, "me/m@b": 0.9}),
+        ({"me__m/a/mine": ("a", 0.1), "me__m/b/other": ("b", 0.9)}, {"me/m@a": 0.1}),
+        ({"me__m/a/mine": ("a", 0.1), "me__m/a/other": ("a", 0.9)}, {"me/m": 0.1}),
+        ({"x/mine": ("", 0.1), "y/other": ("", 0.9)}, {"me/m": 0.1}),
+        ({"x": ("a", 0.1), "y": ("a", 0.9)}, {"me/m@x.json": 0.1, "me/m@y.json": 0.9}),
+        (
+            {"1/me__m/r/mine": ("r", 0.1), "2/me__m/r/mine": ("r", 0.9)},
+            {"me/m@1/me__m/r/mine.json": 0.1, "me/m@2/me__m/r/mine.json": 0.9},
+        ),
+    ],
+)
+def test_no_mean_of_a_model_in_results_of_mteb_hides_another(files, rows, tmp_path):
     weir.benchmark(write_collection(tmp_path / "mine"), "bm25", "nDCG@10", out=tmp_path / "own")
-    for revision, mean in (("a", 0.1), ("b", 0.9), ("c", 0.4)):
-        file = tmp_path / "mteb" / "me__m" / revision / "mine.json"
-        file.parent.mkdir(parents=True)
+    for name, (revision, mean) in files.items():
+        file = tmp_path / "mteb" / f"{name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        task = "other" if name.endswith("other") else "mine"
         scores = {"test": [{"hf_subset": "default", "ndcg_at_10": mean}]}
-        file.write_text(json.dumps({"task_name": "mine", "scores": scores}))
-        file.with_name("model_meta.json").write_text(json.dumps({"name": "me/m", "revision": revision}))
-    found = [one for one in weir.results_beside(tmp_path / "own", tmp_path / "mteb") if one.source]
-    assert [(one.system, one.value) for one in found] == [("me/m@b", 0.9), ("me/m@c", 0.4), ("me/m@a", 0.1)]
-    [alone] = [one for one in weir.results_beside(tmp_path / "own", file) if one.source]
-    assert (alone.system, alone.value) == ("me/m", 0.4)
+        file.write_text(json.dumps({"task_name": task, "scores": scores}))
+        meta = {"name": "me/m"} | ({"revision": revision} if revision else {})
+        file.with_name("model_meta.json").write_text(json.dumps(meta))
+    found = weir.results_beside(tmp_path / "own", tmp_path / "mteb")
+    assert {one.system: one.value for one in found if one.source} == rows
+    [table] = found.tables()
+    assert len(table.rows) == 1 + len(rows)
 
 
 def test_per_cent_in_results_of_mteb_are_refused(tmp_path):

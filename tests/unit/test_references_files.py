@@ -278,6 +278,11 @@ def test_splits_in_numbered_tables_load_as_in_parquet(tmp_path_factory, form, sp
         assert one.queries.to_dict() == other.queries.to_dict()
         assert one.qrels.to_dict() == other.qrels.to_dict()
         assert one.corpus.fingerprint == other.corpus.fingerprint
+    out = tmp_path_factory.mktemp("out") / "mine"
+    tables = sorted(path for path in second.rglob("*") if path.suffix in (".arrow", ".parquet"))
+    report = weir.import_files(tables, out).whole
+    assert report["judgments"] == splits
+    assert report["queries"] == sum(splits.values())
 
 
 @pytest.mark.parametrize("split_folders", [False, True])

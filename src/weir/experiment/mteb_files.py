@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,9 @@ def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
     """Return the scores in a result file of MTEB, or in all such files below a folder.
 
     `model_meta.json` beside a file names the model, else a folder ORGANISATION__MODEL, or the file itself. If a
-    task has several subsets, each is a collection, such as MIRACLRetrieval#de. A model with several results of a
-    task is named with the folder of each, its revision: MODEL@REVISION. Raises FormatError for other files, if there
-    is no result, and for means beyond 0 to 1, such as per cent.
+    task has several subsets, each is a collection, such as MIRACLRetrieval#de. Several revisions of a model
+    are told apart by its name: MODEL@REVISION, or MODEL@PATH if that does not tell two means apart. Raises
+    FormatError for other files, if there is no result, and for means beyond 0 to 1, such as per cent.
     """
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
     files = [file for file in files if not file.name.endswith((_META, _PREDICTIONS))]
@@ -44,15 +44,33 @@ def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
         raise FormatError(
             path, "no result of MTEB", "a file with scores by split for each task, as MTEB writes them"
         )
-    scores = tuple(score for file, value in results for score in _scores_of(file, value))
-    sources_of = dict[tuple[str, str, str, str], set[str]]()
+    scores = [score for file, value in results for score in _scores_of(file, value)]
+    means: dict[str, dict[Path, set[tuple[str, str, str]]]] = {}
     for one in scores:
-        sources_of.setdefault((one.model, one.dataset, one.split, one.measure), set()).add(one.source)
-    several = {model for (model, *_), sources in sources_of.items() if len(sources) > 1}
-    return tuple(
-        replace(one, model=f"{one.model}@{Path(one.source).parent.name}") if one.model in several else one
-        for one in scores
-    )
+        place = one.dataset, one.split, one.measure
+        means.setdefault(one.model, {}).setdefault(Path(one.source), set()).add(place)
+    told = {model: _told_apart(files, path) for model, files in means.items()}
+    return tuple(replace(one, model=one.model + told[one.model][Path(one.source)]) for one in scores)
+
+
+def _told_apart(files: Mapping[Path, set[tuple[str, str, str]]], root: Path) -> dict[Path, str]:
+    """Return what follows a model's name for each of its files: "" for one revision, else "@" and the revision, or
+    the file's path if two files of a revision have a mean of the same."""
+    revisions = {file: _revision_of(file) for file in files}
+    if len(set(revisions.values())) == 1:
+        revisions = dict.fromkeys(files, "")
+    for revision in set(revisions.values()):
+        own = [means for file, means in files.items() if revisions[file] == revision]
+        if sum(map(len, own)) > len(set[tuple[str, str, str]]().union(*own)):
+            return {file: f"@{file.relative_to(root).as_posix()}" for file in files}
+    return {file: f"@{revision}" if revision else "" for file, revision in revisions.items()}
+
+
+def _revision_of(file: Path) -> str:
+    meta = file.parent / _META
+    value = read_json(meta, "a model of MTEB") if meta.is_file() else {}
+    recorded = value.get("revision") if isinstance(value, dict) else None
+    return str(recorded or (file.parent.name if "__" in file.resolve().parent.parent.name else ""))
 
 
 def _is_result(value: object) -> bool:
@@ -94,7 +112,8 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
                 known = match and match[1] in _MEASURE_OF
                 if match and known and type(mean) in (int, float) and math.isfinite(mean):
                     if not 0 <= mean <= 1:
-                        raise FormatError(file, f"{mean} as {name}", "a mean from 0 to 1, not per cent")
+                        wanted = "a mean from 0 to 1" + ", not per cent" * (mean > 1)
+                        raise FormatError(file, f"{mean} as {name}", wanted)
                     measure = f"{_MEASURE_OF[match[1]]}@{match[2]}"
                     yield PublishedScore(model, "", of, split, measure, repr(mean), str(file), about)
 
