@@ -111,7 +111,7 @@ def test_planted_leaks_are_found_by_the_way_in_which_they_were_planted():
         "1 more shares 13 words in a row with a query of it; "
     )
     assert sum(dict(finding.numbers)[name] for name in ("same", "normalised", "words in a row")) == 3
-    assert "one: nDCG@10 0.0000 [-] without them, 0.7500 with" in finding.statement
+    assert "one: nDCG@10 0.0000 [-] without these 3, 0.7500 with" in finding.statement
 
 
 def test_off_topic_results_share_no_word_and_are_not_relevant():
