@@ -140,7 +140,7 @@ class Cell:
     def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
         """Return (folder, rows of means by these measures); None if a ranking or score is missing or outdated."""
         stored = self.stage.found(self.stages.root)
-        if stored is None or not (stored[1].is_whole(stored[0]) or self.stages.is_elsewhere(*stored)):
+        if stored is None or not stored[1].is_whole(stored[0]):
             return None
         rows, names = self._known(stored[0]), [str(m) for m in self._computed(measures)]
         if rows is None or not rows.keys() >= {*names}:
