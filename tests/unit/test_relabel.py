@@ -21,12 +21,12 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError, LossWarning, RankingWarning
+from weir.files.journal_labels import SHEET
 from weir.files.records import write_collection
 from weir.files.runs import read_qrels
 from weir.files.write import write_run
 from weir.plugins.labels.pools import (
     HEAD,
-    SHEET,
     judging_pool,
     open_sheet,
     read_sheet,

@@ -468,7 +468,9 @@ def relabel(
     if ungraded:
         notes.append(Note(f"{judged}: {counted(ungraded, 'line')} without a grade yet: unjudged"))
     if (lost := int(about.get("pairs", 0)) - ungraded - len(new.doc)) > 0:
-        notes.append(Note(f"{judged}: {counted(lost, 'pair')} of the pool no longer on the sheet: unjudged"))
+        journal = isinstance(given, Path) and is_journal(given)
+        why = "without a grade yet" if journal else "no longer on the sheet"
+        notes.append(Note(f"{judged}: {counted(lost, 'pair')} of the pool {why}: unjudged"))
     strange = np.ones(len(new.queries), np.bool_)
     for subject in subjects:
         changes, together = relabelled(subject, new, parse_measure(measure), origin)
