@@ -432,6 +432,15 @@ def _lasting(given: Iterable[str | Path]) -> list[str]:
     return [str(path_of(one).absolute()) if path_of(one).exists() else str(one) for one in given]
 
 
+def _scale_notes(name: str, new: Qrels, before: Qrels) -> list[Note]:
+    now, then = (sorted(g for g in qrels.grade_counts() if g > 0) for qrels in (new, before))
+    if not now or not then or (now[-1] <= then[-1] and (now != [1] or then == [1])):
+        return []
+    grades = (", ".join(f"{grade:g}" for grade in of) for of in (now, then))
+    said = "{}: grades above 0 are {} in the new judgments, {} in the earlier ones, and count together as they stand"
+    return [Note(said.format(name, *grades))]
+
+
 @checked
 def relabel(
     judged: str | Path | Qrels,
@@ -482,7 +491,7 @@ def relabel(
         )
         notes += [note.about(subject.name) for note in told] if several else told
         strange &= together.queries.codes(new.queries.strings) < 0
-        notes += text_notes(subject, judged)
+        notes += [*text_notes(subject, judged), *_scale_notes(subject.name, new, before)]
         if subject.corpus is not None:
             notes += dangling_notes(new, subject.corpus.ids, f"{subject.name}, judged anew")
         else:
