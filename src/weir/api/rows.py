@@ -129,7 +129,7 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
     comparisons: give letters and verdicts.
 
     The last column is the mean over datasets, for systems that have all; a complete group, a collection's splits, and
-    datasets of the same queries and judgments (the first) count as one. The last table is Judged@10 if known.
+    datasets of the same queries and judgments count as one. The last table is Judged@10 if known.
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
     titles, unit_of = {r.system: r.title for r in rows if r.title}, {r.dataset: r.unit for r in rows}
@@ -147,7 +147,7 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
         groups = [catalogue.group(name) for name in catalogue.groups() if name in datasets]
         members = {member for group in groups for member in group.members}
         units: dict[str, list[str]] = {}
-        counted = counted_once((name, repeats[name] or name) for name in datasets)
+        counted = counted_once((name, repeats[name] or name) for name, _ in of_measure)
         for name in datasets:
             if name not in members and counted[name] == name:
                 units.setdefault(unit_of.get(name) or name, []).append(name)
