@@ -80,6 +80,20 @@ def test_what_is_not_installed_is_said_before_the_first_index(tmp_path, monkeypa
     assert stages == []
 
 
+@pytest.mark.parametrize("line", ["q1 Q0 elsewhere 1 2.0 x", "q9 Q0 d1 1 2.0 x"])
+@pytest.mark.parametrize("system", ['run("{path}")', 'rrf(bm25, run("{path}"))'])
+def test_a_run_file_of_another_collection_is_said_before_the_first_cell(tmp_path, capsys, line, system):
+    grid = ["-d", str(write_collection(tmp_path / "data")), "-s", "bm25"]
+    (tmp_path / "x.trec").write_text(line + "\n")
+    grid += ["-s", system.format(path=tmp_path / "x.trec")]
+    for command in (["run", *grid, "-o", str(tmp_path / "results")], ["plan", *grid]):
+        assert main(command) == 2
+        shown = capsys.readouterr()
+        assert "x.trec" in shown.err
+        assert "index" not in shown.err
+    assert not (tmp_path / "results").exists()
+
+
 def test_a_failure_in_the_middle_shows_what_is_finished(tmp_path, capsys):
     collection = write_collection(tmp_path / "data")
     command = [
@@ -98,8 +112,9 @@ def test_a_failure_in_the_middle_shows_what_is_finished(tmp_path, capsys):
     assert main([*command, "-o", str(tmp_path / "results")]) == 2
     shown = capsys.readouterr()
     assert [json.loads(line)["system"] for line in shown.out.splitlines()] == ["bm25"]
-    assert "hung up" in shown.err
-    assert len(shown.err.strip().splitlines()) == 1
+    missing, error = shown.err.strip().splitlines()
+    assert "1 of 2 results asked for is missing: bm25 >> broken on data:test" in missing
+    assert "hung up" in error
 
 
 def test_anothers_re_ranker_is_asked_once_for_each_pair(tmp_path):

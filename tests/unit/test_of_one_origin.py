@@ -22,7 +22,7 @@ from weir.api.rows import grid_tables
 from weir.cli.main import main
 from weir.core.origin import Origin
 from weir.core.scores import Note
-from weir.errors import BadValue, FormatError, RankingWarning
+from weir.errors import BadValue, FormatError, LossWarning, RankingWarning
 from weir.experiment.results import by_split, finished_cells
 from weir.experiment.stages import read_record, records_in, write_record
 from weir.plugins.bridges.export import write_annotated_runs, write_mteb_results
@@ -931,11 +931,19 @@ def test_a_split_that_is_judged_as_another_one_keeps_its_own_results(tmp_path):
 
 
 @settings(max_examples=25)
-@given(copies=st.lists(st.integers(1, 3), min_size=1, max_size=3), measured=st.data())
+@given(
+    copies=st.lists(st.lists(st.booleans(), min_size=1, max_size=3).filter(any), min_size=1, max_size=3),
+    measured=st.data(),
+)
 def test_a_collection_under_several_names_counts_once(tmp_path_factory, copies, measured):
-    """What is said over datasets is the same with and without the copies; a note names them."""
+    """What is said over datasets is the same with and without the copies, of which some lack a system; a note names
+    them."""
     root, single = tmp_path_factory.mktemp("copied"), tmp_path_factory.mktemp("single")
-    names = [[f"c{n}{letter}" for letter in "abc"[:times]] for n, times in enumerate(copies)]
+    names = [
+        {f"c{n}{letter}": whole for letter, whole in zip("abc", of, strict=False)}
+        for n, of in enumerate(copies)
+    ]
+    counts = [next(name for name, whole in of.items() if whole) for of in names]
     ranks = st.lists(st.integers(1, 4), min_size=4, max_size=4)
     for n, of in enumerate(names):
         qrels = {f"c{n}q{m}": {"d1": 1} for m in range(4)}
@@ -944,10 +952,10 @@ def test_a_collection_under_several_names_counts_once(tmp_path_factory, copies, 
             run = {
                 q: {"d1" if at == rank else f"n{at}": 9.0 - at for at in range(1, 5)} for q, rank in places
             }
-            for name in of:
+            for name in (name for name, whole in of.items() if whole or system == "s1"):
                 manifest = copy.deepcopy(MANIFEST) | {"dataset": name, "queries": f"of-{n}"}
                 manifest["system"]["system"] = system
-                for folder in (root, *[single] * (name == of[0])):
+                for folder in (root, *[single] * (name in counts)):
                     write_cell(folder / name / f"{system}-{n:010x}", run, manifest, ("AP",), qrels)
 
     whole, alone = (
@@ -964,10 +972,10 @@ def test_a_collection_under_several_names_counts_once(tmp_path_factory, copies, 
     ]
     assert means[0] == means[1]
     reports = [Study.of(folder) for folder in (root, single)]
-    assert [one.units for one in reports] == [tuple(of[0] for of in names)] * 2
+    assert [sorted(one.units) for one in reports] == [counts] * 2
 
     said = [note for note in map(str, weir.compare(root).notes()) if "the same queries and judgments" in note]
-    assert len(said) == sum(times > 1 for times in copies)
+    assert len(said) == sum(sum(of) > 1 for of in copies)
 
 
 def test_rankings_of_another_size_than_recorded_are_told(tmp_path, capsys):
@@ -1004,3 +1012,19 @@ def test_a_note_on_repeated_datasets_is_of_compared_ones(tmp_path):
     assert not any("have the same queries and judgments" in note for note in notes)
     shown = [str(note) for note in weir.results(tmp_path).notes()]
     assert any("mine and same have the same queries and judgments" in note for note in shown)
+
+
+@pytest.mark.parametrize("changed_run", [False, True])
+def test_a_folder_copied_within_results_counts_once_and_other_rankings_of_one_key_stand_apart(
+    tmp_path, changed_run
+):
+    run = {"q1": {"d2": 2.0, "d1": 1.0}, "q2": {"d2": 1.0}}
+    write_cell(tmp_path / "mine" / "bm25-0000000000", run)
+    write_cell(tmp_path / "copy" / "bm25-0000000000", run | {"q2": {"d3": 1.0}} if changed_run else run)
+    if not changed_run:
+        with pytest.warns(LossWarning, match="copy/bm25-0000000000: a copy of"):
+            assert [row.system for row in weir.results(tmp_path, "AP")] == ["bm25"]
+        return
+    results = weir.results(tmp_path, "AP")
+    assert {row.system for row in results} == {"bm25 #mine", "bm25 #copy"}
+    assert any("bm25 #mine differ in rankings, of equal settings" in str(note) for note in results.notes())

@@ -96,6 +96,19 @@ def test_vectors_are_encoded_once_for_all_machines(tmp_path, address, machine):
     assert not list((tmp_path / "two").rglob(".vectors"))
 
 
+@pytest.mark.parametrize("damaged", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:20])])
+def test_rankings_lost_or_cut_come_again(damaged, tmp_path, address, machine):
+    collection, encoder = write_collection(tmp_path / "data"), Letters()
+    grid(collection, encoder, address).execute(machine("one"))
+    before = values(tmp_path / "one")
+    encoder.asked.clear()
+    for path in (tmp_path / "one").rglob("run.trec"):
+        damaged(path)
+    grid(collection, encoder, address).execute(machine("one"))
+    assert values(tmp_path / "one") == before
+    assert encoder.asked == []
+
+
 def test_damaged_vectors_are_made_again(tmp_path, address, machine):
     collection, files = write_collection(tmp_path / "data"), fsspec.filesystem("memory")
     grid(collection, Letters(), address).execute(machine("one"))

@@ -69,6 +69,8 @@ def run_command(
     system for each combination. After an interruption the same command continues. The tables are the same as
     of weir results. For a collection without judgments only the rankings are kept.
     """
+    from weir.experiment.results import missing_results
+
     plan = _experiment(experiment, grid)
     names = [str(system) for system in plan.parsed_systems()]
     options = {"long": long, "explain": explain}
@@ -86,6 +88,8 @@ def run_command(
             if finished:
                 shown = api.results_folder.shown_rows(finished, titles=titles)[1]
                 present(replace(shown, remarks=()), form, options=options)
+                for missing in missing_results(out):
+                    say(f"note: {missing}")
         raise
     told = tuple(note for note in rows.remarks if not note.text.endswith(tuple(warned)))
     code = present(replace(rows, remarks=told), form, notes, options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -102,13 +103,16 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def counted_once(datasets: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return {dataset: the first dataset with its queries and judgments}; statements over datasets count only
-    datasets mapped to themselves.
+    """Return {dataset: the dataset with its queries and judgments that has most results, the first of several};
+    statements over datasets count only datasets mapped to themselves.
 
-    datasets: (dataset, `Origin.asked`), "" for a dataset that is like no other.
+    datasets: (dataset, `Origin.asked`) of each result, "" for a dataset that is like no other.
     """
-    first: dict[str, str] = {}
-    return {name: first.setdefault(asked, name) if asked else name for name, asked in datasets}
+    results, fullest = Counter(datasets), dict[str, str]()
+    for (name, asked), count in results.items():
+        if count > results[fullest.setdefault(asked, name), asked]:
+            fullest[asked] = name
+    return {name: fullest[asked] if asked else name for name, asked in results}
 
 
 def repeated_notes(datasets: Mapping[str, str]) -> list[str]:

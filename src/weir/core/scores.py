@@ -116,7 +116,7 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
     unit: str = ""
     """Collection that the dataset belongs to in means over datasets; "" for the dataset itself."""
     repeats: str = ""
-    """An earlier dataset of the same queries and judgments, of which means over datasets count one; "" if none."""
+    """The dataset of the same queries and judgments that means over datasets count instead; "" if none."""
 
     def __eq__(self, other: object) -> bool:
         # As up to Python 3.12: a NaN equals itself; else rows without an interval would equal none, not even as read.

@@ -315,12 +315,12 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     """Return {unit: score tables of its datasets} for a comparison across datasets (`unit_names`).
 
-    The tables have only the systems that all datasets have; {} for fewer than two such systems. Of datasets of the
-    same queries and judgments only the first is there.
+    Of datasets of the same queries and judgments one is there (`counted_once`). The tables have only the systems
+    that all these datasets have; {} for fewer than two such systems.
     """
-    shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
-    counted = counted_once((t.dataset, t.asked) for t in tables)
+    counted = counted_once((t.dataset, t.asked) for t in tables for _ in t.systems)
     tables = [t for t in tables if counted[t.dataset] == t.dataset]
+    shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
     unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
     for one in tables if len(shared) > 1 else ():
         part = one.ordered([one.systems.index(s) for s in shared])

@@ -39,7 +39,14 @@ from weir.experiment.results import (
     split_mark,
     take_back_order,
 )
-from weir.experiment.stage_store import STAGE_STORES, StageCache, depths_asked, inputs_below, run_file
+from weir.experiment.stage_store import (
+    STAGE_STORES,
+    StageCache,
+    depths_asked,
+    inputs_below,
+    run_file,
+    silent,
+)
 from weir.experiment.stages import (
     RECORD,
     SCORES,
@@ -71,11 +78,19 @@ from weir.stats.resampling import LEVEL, RESAMPLES, SEED
 from weir.stats.score_rows import cut_depth, own_counts, result_rows, uncalibrated
 from weir.systems import SYSTEMS
 from weir.systems.compose import FunctionSystem
-from weir.systems.composite import adapted_to, objects_in, one_session, parts_of, titled
+from weir.systems.composite import (
+    adapted_to,
+    indexed,
+    objects_in,
+    one_session,
+    parts_of,
+    rankings,
+    titled,
+)
 from weir.systems.expression import parse_systems
 from weir.systems.expression import system as system_of
 from weir.systems.own_copies import is_shared
-from weir.systems.protocol import DocumentKeeper, Fetched, Retriever
+from weir.systems.protocol import Composite, DocumentKeeper, Fetched, Retriever
 from weir.systems.stored_run import StoredRun
 
 # ----------
@@ -140,7 +155,7 @@ class Cell:
     def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
         """Return (folder, rows of means by these measures); None if a ranking or score is missing or outdated."""
         stored = self.stage.found(self.stages.root)
-        if stored is None or not (stored[1].is_whole(stored[0]) or self.stages.is_elsewhere(*stored)):
+        if stored is None or not stored[1].is_whole(stored[0]):
             return None
         rows, names = self._known(stored[0]), [str(m) for m in self._computed(measures)]
         if rows is None or not rows.keys() >= {*names}:
@@ -647,7 +662,26 @@ MODEL_PACKAGES = (
 """Modules of engines for models, each with the extra that installs it."""
 
 
+OPENED_FIRST_BYTES = 1 << 24
+"""Size up to which a file of rankings is held against the collection before a grid begins."""
+
+
+def refuse_other_runs(system: Retriever, dataset: Dataset) -> None:
+    """Raise BadRanking or FormatError if a file of rankings in a system is not of the dataset; files larger than
+    OPENED_FIRST_BYTES are not read."""
+    if isinstance(system, StoredRun):
+        adapted = system.adapted_to(dataset.name, dataset.instruction)
+        path = Path(adapted.path)
+        if not path.is_file() or path.stat().st_size <= OPENED_FIRST_BYTES:
+            with silent():
+                rankings(indexed(adapted, dataset.corpus), dataset.queries, 1, system, dataset.name)
+    for part in system.components() if isinstance(system, Composite) else ():
+        if not part.over:
+            refuse_other_runs(part.system, dataset)
+
+
 def _require_parts(cell: Cell) -> None:
+    refuse_other_runs(cell.system, cell.stages.dataset)
     check_available()  # kernels that are kept compiled need not have numba imported
     if None not in cell.stage.engines:
         return

@@ -26,7 +26,7 @@ from weir.datasets import catalogue
 from weir.datasets.load import Dataset, judged_or_not, load
 from weir.datasets.names import named_split
 from weir.errors import BadValue, WeirError
-from weir.experiment.experiment import Capacity, Experiment, distinct_datasets
+from weir.experiment.experiment import Capacity, Experiment, distinct_datasets, refuse_other_runs
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
 from weir.experiment.stage_store import silent
 from weir.files.atomic import temporary_folder
@@ -341,6 +341,9 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
             )
     distinct = distinct_datasets(one.dataset for one in subjects if one.dataset is not None)
     subjects = [one for one in subjects if one.dataset is None or any(one.dataset is d for d in distinct)]
+    for system in systems:
+        for dataset in distinct:
+            refuse_other_runs(system, dataset)
     probed = [
         system
         for system in systems

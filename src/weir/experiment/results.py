@@ -523,17 +523,17 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
 
 
 def datasets_counted(cells: Iterable[ResultCell]) -> dict[str, str]:
-    """Return {dataset: the first with the same queries and judgments} (`counted_once`)."""
+    """Return {dataset: which of the same queries and judgments counts} (`counted_once`)."""
     return counted_once((cell.dataset, cell.asked) for cell in cells)
 
 
 def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
-    """Return the results with the earlier dataset of the same queries and judgments, if any, as `Row.repeats`."""
+    """Return the results with the dataset of the same queries and judgments that counts instead, if any, as
+    `Row.repeats`."""
     cells = list(cells)
-    first = datasets_counted(cells)
-    before = {name: "" if one == name else one for name, one in first.items()}
+    instead = {name: "" if one == name else one for name, one in datasets_counted(cells).items()}
     return [
-        replace(cell, rows=tuple(replace(row, repeats=before[cell.dataset]) for row in cell.rows))
+        replace(cell, rows=tuple(replace(row, repeats=instead[cell.dataset]) for row in cell.rows))
         for cell in cells
     ]
 
@@ -813,7 +813,7 @@ def _finished(
 
     kept = [[cell for cell in group if counts(cell)] for group in groups]
     counting = [_counting(of, order) for group in kept for of in _of_splits(group)]
-    cells = _marked_outdated(counting, order)
+    cells = _marked_outdated(_without_copies(counting), order)
     if not cells:
         if groups:
             remedy = "scores; weir labels pool FOLDER -o pool/ writes what to judge, and weir run scores by judgments"
@@ -847,6 +847,17 @@ def _finished(
         return (*of_dataset, system, first["system", cell.system], when[id(cell)], cell.folder.name)
 
     return _labelled(sorted(cells, key=place))
+
+
+def _without_copies(cells: Sequence[ResultCell]) -> list[ResultCell]:
+    # Of a folder that was copied within the results, the one with the last scores.
+    kept: dict[tuple[object, ...], ResultCell] = {}
+    for cell in sorted(cells, key=lambda cell: (_when(cell), cell.folder.parent.name == cell.dataset)):
+        same = cell.dataset, cell.split, *_marks(cell), tuple(cell.ranked.files.items())
+        if same in kept:
+            give_warning(LossWarning(f"left out: {kept[same].folder}: a copy of {cell.folder}"))
+        kept[same] = cell
+    return list(kept.values())
 
 
 def damaged_records(root: Path) -> list[str]:
@@ -1197,9 +1208,13 @@ def _of_splits(cells: Sequence[ResultCell]) -> list[list[ResultCell]]:
     return list(by_split.values())
 
 
+def _when(cell: ResultCell) -> str:
+    return str(cell.scored[-1][1].made.get("when"))
+
+
 def _counting(cells: Sequence[ResultCell], order: GridOrder) -> ResultCell:
     counting = _asked(cells[0], order)
-    last = max(cells, key=lambda cell: (cell.judgments == counting, str(cell.scored[-1][1].made.get("when"))))
+    last = max(cells, key=lambda cell: (cell.judgments == counting, _when(cell)))
     return replace(last, superseded=len(cells) - 1, title=order.labels.get(last.system, ""))
 
 
@@ -1209,7 +1224,7 @@ def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[Resu
     for cell in cells:
         asked, when = (
             cell.judgments == _asked(cell, order),
-            str(cell.scored[-1][1].made.get("when")),
+            _when(cell),
         )
         split = answered_texts(cell)[0], cell.dataset, cell.split
         last[split] = max(last.get(split, (False, "", "")), (asked, when, cell.judgments))
@@ -1247,6 +1262,7 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
             marks = [_marks(one) for one in group]
             varies = [len(set(column)) > 1 for column in zip(*marks, strict=True)]
             mark_texts = [mark for mark, differs in zip(_marks(cell), varies, strict=True) if differs]
+            mark_texts += [cell.folder.parent.name] * (marks.count(_marks(cell)) > 1)
         end = f" #{' '.join(mark_texts)}" if mark_texts else ""
         title = titles[cell.system] + end if titles[cell.system] != cell.system else ""
         labelled.append(replace(cell, label=cell.system + end, title=title))
@@ -1646,9 +1662,8 @@ def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()
     for one, other in pairwise(sorted(cells, key=lambda cell: (cell.dataset, cell.system))):
         if (one.dataset, one.system) == (other.dataset, other.system):
             names = [name for name, *_ in setting_changes(one.ranked.stage, other.ranked.stage)]
-            sentences.append(
-                f"{one.dataset}: {one.called} and {other.called} differ in {', '.join(names[:4])}"
-            )
+            what = ", ".join(names[:4]) or "rankings, of equal settings"
+            sentences.append(f"{one.dataset}: {one.called} and {other.called} differ in {what}")
     places: dict[str, dict[str, str]] = {}
     for cell in cells:
         if cell.unit not in ("", cell.collection):

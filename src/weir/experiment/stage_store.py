@@ -442,16 +442,12 @@ class StageCache:
         try:
             record.verify(folder)
         except WeirError as error:
-            if self.is_elsewhere(folder, record):
-                return None
+            if self.shared is not None and not any((folder / name).exists() for name in record.files):
+                return None  # a record alone: its files are in the store that machines share
             self.note(f"{stage.kind} of {stage.name} is damaged, making it again ({error})")
             (folder / RECORD).unlink(missing_ok=True)
             return None
         return folder
-
-    def is_elsewhere(self, folder: Path, record: Record) -> bool:
-        """Return True if a record is alone in its folder, its files being in the store that machines share."""
-        return self.shared is not None and not any((folder / name).exists() for name in record.files)
 
     def read(self, folder: Path) -> Run:
         path, dataset = run_file(folder), self.dataset
