@@ -288,6 +288,18 @@ def test_splits_in_numbered_tables_load_as_in_parquet(tmp_path_factory, form, sp
     assert report["queries"] == sum(splits.values())
 
 
+def test_documents_that_come_again_are_counted_where_they_are_used(tmp_path, home):
+    documents = [{"_id": name, "text": f"word{name}"} for name in "abcab"]
+    write_table(tmp_path / "mine" / "corpus", "corpus", documents, "parquet")
+    write_table(tmp_path / "mine" / "queries", "queries", [{"_id": "q", "text": "worda"}], "parquet")
+    judged = [{"query-id": "q", "corpus-id": "a", "score": 1}]
+    write_table(tmp_path / "mine" / "qrels", "test", judged, "parquet")
+    with pytest.warns(
+        weir.errors.LossWarning, match="documents that come again with the same text, kept once: 2"
+    ):
+        assert len(weir.load(tmp_path / "mine").corpus) == 3
+
+
 @pytest.mark.parametrize("split_folders", [False, True])
 def test_saved_data_sets_are_a_collection_or_named(tmp_path, capsys, split_folders):
     folder = tmp_path / "saved"
