@@ -481,7 +481,7 @@ def chosen_cells(
 
 
 def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
-    """Return the results by dataset, uniquely named (`dataset_names`)."""
+    """Return the results sorted by dataset, uniquely named (`dataset_names`), repeats and equal systems labelled."""
     called = [_called(cell, *names) for cell, names in zip(cells, dataset_names(cells), strict=True)]
     called = with_repeats(called)
     places = list(dict.fromkeys(cell.dataset for cell in called))
@@ -939,7 +939,8 @@ def was_in_memory(facts: Mapping[str, object]) -> bool:
 def name_given(cell: ResultCell, base: str | None = None) -> str:
     """Return the collection's name for `weir run -d`, followed by a split other than `test`.
 
-    base: folder from which a path is written, "" if unknown; None writes the whole path on this machine.
+    base: folder from which a local path is written; None writes the whole path on this machine. With "" (unknown), and
+        for results started elsewhere, a path becomes a placeholder that the user replaces.
     """
     name = (recorded_place(cell) or cell.dataset) if base is None else place_to_name(cell)
     if base is not None and Path(name).is_absolute():
