@@ -165,7 +165,7 @@ def gpus_hidden() -> bool:
 
 
 def available_cores() -> int:
-    """Return the number of processor cores that this process may use."""
+    """Return how many cores this process may run on: its affinity, else all; a container's quota is not considered."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -22,6 +22,8 @@ from weir.errors import BadValue
 SOURCE = Path(weir.__file__).parent
 OPTION = re.compile(r"(?<![^\s('\"\[])(?:--(?!weir-)[a-z][\w-]*|-[a-zA-Z](?![\w-]))")
 PARAMETER = re.compile(r"`(\w+)(?:=[^`]*)?`")
+MANY = ("conventions", "choices")
+"""Parameters whose entries are options of their own."""
 OF_OTHERS = ("pip install", "ulimit")
 COMMANDS = {name: load_command(name) for name in sorted(all_commands(), key=len, reverse=True)}
 VALUE = st.text(st.characters(exclude_characters="`", exclude_categories=["C", "Z"]), min_size=1)
@@ -83,7 +85,7 @@ def test_what_stands_in_backquotes_is_an_option_of_a_command():
         f"{place}: {found[0]}"
         for place, text in messages()
         for found in PARAMETER.finditer(text)
-        if (found[0].split("'")[1].split("=")[0] if found[1] == "conventions" else found[1]) not in options
+        if (found[0].split("'")[1].split("=")[0] if found[1] in MANY else found[1]) not in options
     ]
     assert not unknown
 

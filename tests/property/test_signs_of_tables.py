@@ -232,8 +232,9 @@ def test_whole_numbers_as_numpy_prints_floats_lose_their_point(tmp_path):
 def test_texts_of_deepeval_without_its_mark_are_told_and_another_mark_is_taken(tmp_path):
     rows = "input,expected_output,context\nwhat is it,a,one text;two texts\n"
     report = imported(tmp_path, "g.csv", rows)
-    assert "cells of one text, without '|' between several (`between=';'` names another mark): 1" in str(
-        report.files
+    assert (
+        "cells of one text, without '|' between several (`choices={'between': ';'}` names another mark): 1"
+        in str(report.files)
     )
     (tmp_path / "g.csv").write_text(rows)
     report = import_files(tmp_path / "g.csv", tmp_path / "two", choices=Choices(between=";"))
@@ -304,7 +305,7 @@ def test_numbered_columns_of_returned_documents_are_in_the_order_of_their_number
         imported(tmp_path, "g.csv", "query,doc1,doc2,score1,score2\na b,x,y,1,2\n")
     with pytest.raises(WeirError, match=r"numbered columns of documents \(doc ...\) and of relevant"):
         imported(tmp_path, "g.csv", "query,doc,doc.1,relevant,relevant.1\na b,x,y,1,0\n")
-    with pytest.raises(WeirError, match=r"name the mark between them, as in `between='\|'`"):
+    with pytest.raises(WeirError, match=r"name the mark between them, as in `choices={'between': '\|'}`"):
         imported(tmp_path, "g.csv", "query,relevant\na b,d1 | d2\n")
 
 

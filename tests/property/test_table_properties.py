@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
+from shutil import which
 from unicodedata import category
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.api.result_set import ResultSet
 from weir.api.rows import ROWS, grid_tables, grids_marked
+from weir.core.rounding import score
 from weir.core.scores import Row
 from weir.core.short_names import short_names
-from weir.core.tables import columns, display_width, table_of, tables_as_text
+from weir.core.tables import Cell, columns, display_width, sentences, table_of, tables_as_text
+from weir.measures.measure import is_best
+from weir.plugins.report.paper import PaperScore, paper_table
 
 TEXTS = st.text(max_size=30) | st.sampled_from(
     ["a|b", "</td><script>", "50% & $x_1$", "\x1b[31m", "x\ny", "漢字漢字漢字", "é" * 9, "\u202eabc", 'dense("m", dtype="bf16")',
@@ -109,6 +117,48 @@ def test_no_row_of_latex_begins_with_an_argument_of_the_line_above():
     )
     rows = [line for line in lines if line.endswith(r"\\")]
     assert rows == [r"{}[a] & b \\", r"{}[5pt] & 1 \\", r"{}* & 2 \\", r"{} [x & 3 \\", r"x[1]* & 4 \\"]
+
+
+@given(st.lists(st.floats(0, 1).map(lambda value: round(value, 2) + value / 1e4), min_size=2, max_size=6))
+def test_numbers_that_look_equal_bear_equal_marks(means):
+    marks = {(score(mean), is_best("nDCG@10", mean, means)) for mean in means}
+    assert len(marks) == len({text for text, _ in marks})
+    assert any(best for _, best in marks)
+    table = paper_table({("d", str(n)): PaperScore(mean) for n, mean in enumerate(means)}, "nDCG@10", "0")
+    shown = {(cell.text, cell.best, cell.second) for cell in table.rows[0][1:]}
+    assert len(shown) == len({text for text, *_ in shown})
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_what_latex_sets_has_no_shorthand_and_its_sentences(cell, title, note):
+    rows = ((Cell(cell, best=True, verdict="worse"), Cell(cell, second=True)),)
+    table = replace(table_of([["a", "b"]], title=title, notes=[note, "* the best"], above=[note]), rows=rows)
+    shown = [line for line in table.latex().split("\n") if not line.startswith("%")]
+    assert '"' not in "\n".join(shown)
+    assert {r"bold: the best\par", r"underlined: the second best\par"} <= {*shown}
+    assert not re.search(r"--|''|,,", "\n".join(shown))
+
+
+def test_latex_of_a_name_with_quotes_and_signs():
+    table = table_of([["a"], ['dense("m") --x |y| ‡']], notes=["▲ better, ▼ worse"])
+    assert r"dense(\texttt{\char34}m\texttt{\char34}) -{}-x \textbar{}y\textbar{} \ddag{}" in table.latex()
+    assert r"$\blacktriangle$ better, $\blacktriangledown$ worse\par" in table.latex()
+    assert "% packages: booktabs, amssymb" in table.latex()
+
+
+@pytest.mark.skipif(which("pdflatex") is None, reason="needs pdflatex")
+def test_latex_compiles(tmp_path):
+    signs = "".join(chr(number) for number in range(33, 127)) + "▲▼‡−±×≤≥→–…"
+    marked = Cell(signs, best=True, letters="ab", verdict="better", more="[1]")
+    table = table_of(
+        [["system", "x"], [signs, marked], ["[b]", Cell("1", second=True)]], title=signs, notes=[signs]
+    )
+    text = "\n".join([r"\documentclass{article}\usepackage{booktabs,amssymb}\begin{document}",
+                      tables_as_text([table, sentences(signs), table], "latex"), r"\end{document}"])  # fmt: skip
+    (tmp_path / "x.tex").write_text(text, encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout.decode(errors="replace")
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=6, unique=True), st.data())

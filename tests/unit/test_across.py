@@ -129,7 +129,7 @@ def test_datasets_won_and_lost_against_a_baseline():
         text,
     )
     assert f"\n{text}\n" in shown("compare", [found])
-    assert f"% m: {text}\n" in shown("compare", [found], "latex")
+    assert f"\nm: {text}\\par\n" in shown("compare", [found], "latex")
     assert f"m: {text}\n" in shown("compare", [found], "markdown")
     close = compared_across(
         {"a": UNITS["same"], "b": UNITS["same"]}, "x", "s0", replace(FAST, margin=0.1)

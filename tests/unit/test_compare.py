@@ -308,13 +308,13 @@ def test_forms():
     assert [float(r["difference"]) for r in rows] == [p.difference for c in cs for p in c.pairs]
     assert (rows[0]["equivalence"], rows[0]["verdict"]) == ("", "better")
     latex = shown("compare", cs, "latex")
-    assert latex.startswith("% data\n% packages")
+    assert latex.startswith("% packages: booktabs, amssymb\n\\noindent\\textbf{data}\\par")
     assert r"System & m & a\_b \\" in latex
     assert re.search(
         r"s2 & \\textbf\{0\.\d{4}\}\$\^\{\\blacktriangle\}\$ \[0\.\d{4}, 0\.\d{4}\] &  \\\\", latex
     )
     assert r"\mathrm{a}}$" in shown("compare", [compared(made(3, step=0.1), method=FAST)], "latex")
-    assert latex.count("\n% ") == 10
+    assert latex.count("\\par\n") == 8
     markdown = shown("compare", cs, "markdown")
     assert re.search(r"\| s2 \| \*\*0\.\d{4}\*\*▲ \\\[0\.\d{4}, 0\.\d{4}\\\] \|  \|", markdown)
     for form, cell in (("latex", "{} & "), ("markdown", "| {} |"), ("html", "<bdi>{}</bdi>")):
@@ -380,7 +380,7 @@ def test_papers_tables_say_the_correction_and_what_marks_mean():
         assert ("worse than s0 (" if form == "html" else "triangles: better or worse than s0") in text
         assert "corrected alone" not in text
     text = ResultSet(COMPARISONS, tuple(against)).to_latex()
-    assert text.startswith("% data\n% packages: booktabs, amssymb\n")
+    assert text.startswith("% packages: booktabs, amssymb\n\\noindent\\textbf{data}\\par")
     assert "amssymb" not in ResultSet(COMPARISONS, tuple(every)).to_latex()
     assert "each measure is corrected alone" in shown("compare", every)
 

@@ -153,7 +153,7 @@ def test_times_that_leave_out_earlier_work_are_marked(tmp_path):
     assert "250*" in text[3]
     assert "8.00*" in text[3]
     notes = [str(note) for note in efficiency_notes(found)]
-    assert "note: * mine, stored: indexing: what is made of 600 of 1000 documents was stored before" in notes
+    assert "note: *: mine, stored: indexing: what is made of 600 of 1000 documents was stored before" in notes
 
 
 def test_finding_what_was_there_is_no_speed_of_indexing(tmp_path):
@@ -253,7 +253,8 @@ def test_every_form_shows_the_same(tmp_path, capsys):
     assert float(rows[0]["documents_per_second"]) == records[0]["documents_per_second"] == 250.0
     assert rows[0]["index_marks"] == "what is made of 3 of 1000 documents was stored before"
     assert r"a\|b\_c + |" in outputs["--markdown"].out
-    assert r"a|b\_c +" in outputs["--latex"].out
+    assert r"a\textbar{}b\_c +" in outputs["--latex"].out
+    assert "\n+: no other system" in outputs["--latex"].out
     assert r"\textgreater{}\textgreater{}" in outputs["--latex"].out
     assert outputs[""].out.split("\n")[0].split()[:2] == ["dataset", "system"]
     assert "note: measured on some, 2 cores, 2 threads" in outputs[""].err

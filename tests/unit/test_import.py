@@ -110,7 +110,7 @@ def test_rows_that_are_none_are_refused_by_their_line(tmp_path):
     assert reasons == {
         "line 3": "no document",
         "line 4": "neither an identifier nor a text of the query",
-        "line 6": "the grade 'x' is no finite number; `grades='x=?'` gives each word its number",
+        "line 6": "the grade 'x' is no finite number; `choices={'grades': 'x=?'}` gives each word its number",
         "line 7": "more cells than columns ('2')",
     }
     assert report.files[0]["counts"] == {"queries": 1, "repeated judgments": 1, "judgments": 1}
@@ -137,7 +137,7 @@ def test_judgments_by_words_take_documents(tmp_path):
     (tmp_path / "mine" / "corpus.jsonl").write_text(DOCUMENTS)
     report = imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "mine")
     assert written(tmp_path / "out")[1] == {Q: {"a": 1}}
-    assert "add `words='all'` or `words='any'`" in report.files[0]["refused_rows"][0]["reason"]
+    assert "add `choices={'words': 'all'}`, or 'any'" in report.files[0]["refused_rows"][0]["reason"]
     imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "mine", choices=Choices(words="any"))
     assert written(tmp_path / "out")[1] == {Q: {"a": 1}, R: {"b": 1}}
     report = imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "mine", choices=Choices(words="all"))
@@ -152,7 +152,7 @@ def test_placeholders_and_cells_of_several_documents_are_refused(tmp_path):
     report = imported(tmp_path, "g.jsonl", lines(*rows))
     reasons = [row["reason"] for row in report.files[0]["refused_rows"]]
     assert "'REPLACE_DOC_ID' is a placeholder that nobody filled" in reasons
-    named = "name the mark between them, as in `between='|'`, or write them as a JSON list"
+    named = "name the mark between them, as in `choices={'between': '|'}`, or write them as a JSON list"
     assert f"'a;b' looks like several documents in one cell; {named}" in reasons
     assert written(tmp_path / "out")[1] == {Q: {"a": 1}}
 
@@ -497,7 +497,7 @@ def test_judges_who_disagree(tmp_path, judges, grade):
     assert report.files[0]["refused_rows"] == [
         {
             "where": "line 2",
-            "reason": f"grades 0, 3, 0 for query '{Q[:40]}', document 'a'; `judges='max'`, min, mean or majority",
+            "reason": f"grades 0, 3, 0 for query '{Q[:40]}', document 'a'; `choices={{'judges': 'max'}}`, min, mean or majority",
         }
     ]
     imported(tmp_path, "j.csv", table, choices=Choices(judges=judges))

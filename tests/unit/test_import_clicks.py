@@ -36,7 +36,7 @@ def test_the_default_is_clicks_over_expected_clicks_with_intervals_and_origin(tm
     assert main(["data", "import", str(tmp_path / "clicks.csv"), "-o", str(tmp_path / "mine")]) == 0
     said = capsys.readouterr().out
     assert "121 clicks of 453 impressions; grades by coec (by default" in said
-    assert "pairs shown fewer than 10 times, --impressions (1)" in said
+    assert "pairs shown fewer than 10 times, --impressions 10 (1)" in said
     with pytest.warns(LossWarning, match="not imported: pairs shown fewer than 10 times"):
         found = weir.load(tmp_path / "mine")
     names = {

@@ -731,7 +731,7 @@ REFUSED = {
     "columns without names": ("x.csv", "VESPA_1,red shoes,/a,2\n", "4 columns without usual names; say which is which, by these names if they are names, as in `columns='query=NAME,doc=NAME,grade=NAME'`, else by number, as in `columns='query=1,doc=2,grade=3'` .query_id=1 for identifiers of queries."),
     "nobody's": ("x.json", json.dumps({"a": 1, "b": 2}), "no known format has the fields a, b;"),
     "a template": ("x.jsonl", lines({"query": "x y", "expected_ids": []}), "'expected_ids' is empty for every query, as in a template"),
-    "a grade beyond all scales": ("x.csv", "query,doc_id,grade\nred shoes,a,99999.5\n", "the grade 99999.5 is beyond ±16384; say `grades='scale=N'`"),
+    "a grade beyond all scales": ("x.csv", "query,doc_id,grade\nred shoes,a,99999.5\n", "the grade 99999.5 is beyond ±16384; say `choices={'grades': 'scale=N'}`"),
     "excluded alone": ("exclude.txt", "1 a\n", "give the file of queries too"),
 }  # fmt: skip
 

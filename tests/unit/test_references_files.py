@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
+from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
@@ -285,6 +288,18 @@ def test_splits_in_numbered_tables_load_as_in_parquet(tmp_path_factory, form, sp
     assert report["queries"] == sum(splits.values())
 
 
+def test_documents_that_come_again_are_counted_where_they_are_used(tmp_path, home):
+    documents = [{"_id": name, "text": f"word{name}"} for name in "abcab"]
+    write_table(tmp_path / "mine" / "corpus", "corpus", documents, "parquet")
+    write_table(tmp_path / "mine" / "queries", "queries", [{"_id": "q", "text": "worda"}], "parquet")
+    judged = [{"query-id": "q", "corpus-id": "a", "score": 1}]
+    write_table(tmp_path / "mine" / "qrels", "test", judged, "parquet")
+    with pytest.warns(
+        weir.errors.LossWarning, match="documents that come again with the same text, kept once: 2"
+    ):
+        assert len(weir.load(tmp_path / "mine").corpus) == 3
+
+
 @pytest.mark.parametrize("split_folders", [False, True])
 def test_saved_data_sets_are_a_collection_or_named(tmp_path, capsys, split_folders):
     folder = tmp_path / "saved"
@@ -311,3 +326,42 @@ def test_saved_data_sets_are_a_collection_or_named(tmp_path, capsys, split_folde
     (next(folder.rglob("data-00001-of-00003.arrow"))).unlink()
     with pytest.raises(WeirError, match="found 2 of 3 shards"):
         weir.load(str(folder))
+
+
+ADVICE = re.compile(
+    r"`(choices|columns)=([^`]+)`.*?\(of weir\.import_files, or of weir data import (.+?) -o FOLDER\)"
+)
+LOSSY = "query,document,grade\n" + "red,a,1\n" * 4 + ",b,1\n,c,1\n"
+
+
+@pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")
+@pytest.mark.parametrize("case", ["rows that are lost", "shards that are missing", "documents of others"])
+def test_advice_on_a_collection_of_files_is_followed_as_it_stands(tmp_path, home, capsys, case):
+    place = tmp_path / "mine"
+    if case == "rows that are lost":
+        place = tmp_path / "mine.csv"
+        place.write_text(LOSSY)
+    else:
+        write_table(place / "corpus", "corpus", [{"_id": name, "text": name} for name in "abc"], "parquet")
+        write_table(place / "queries", "queries", [{"_id": "q", "text": "red"}], "parquet")
+        judged = "a" if case == "shards that are missing" else "z"
+        write_table(place / "qrels", "test", [{"query-id": "q", "corpus-id": judged, "score": 1}], "parquet")
+        if judged == "a":
+            shard = place / "corpus" / "corpus-00000-of-00001.parquet"
+            shard.rename(shard.with_name("corpus-00000-of-00002.parquet"))
+    with pytest.raises(WeirError) as refused:
+        weir.load(place)
+    name, value, files = ADVICE.search(str(refused.value)).groups()
+    paths = [one for pattern in map(Path, files.split()) for one in pattern.parent.glob(pattern.name)]
+    for choice in (None, ast.literal_eval(value)):  # without it, the import asks the same
+        if choice is None:
+            with pytest.raises(WeirError, match="`choices="):
+                weir.import_files(paths, tmp_path / "none")
+        else:
+            weir.import_files(paths, tmp_path / "python", **{name: choice})
+    assert main(["run", "-d", str(place), "-s", "bm25", "-o", str(tmp_path / "results")]) == 2
+    said = capsys.readouterr().err
+    option = re.search(r"(?:add|or) (--[\w-]+)", said)[1]
+    assert main(["data", "import", *map(str, paths), "-o", str(tmp_path / "shell"), option]) == 0
+    for folder in ("python", "shell"):
+        assert weir.load(tmp_path / folder).qrels.to_dict()

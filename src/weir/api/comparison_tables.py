@@ -15,6 +15,7 @@ from weir.stats.compare import (
     briefly_named,
     compare_tables,
     families,
+    marked_best,
     method_notes,
     pair_records,
     pair_tables,
@@ -61,7 +62,7 @@ def _means_column(c: Comparison, systems: Sequence[str]) -> list[GridCell | None
     cells = {
         s.system: GridCell(
             s.mean,
-            s.best is not None and s.mean == c.standings[0].mean,
+            marked_best(s, c),
             s.letters,
             verdicts.get(s.system, ""),
         )

@@ -155,7 +155,7 @@ class ResultSet(Sequence[T], Generic[T]):
         options: Mapping[str, object] | None = None,
     ) -> str:
         """Return the results as text, json, csv, latex, markdown or an html page; only latex has the notes, as
-        comments.
+        comments, without those below a table.
 
         width, colour: the terminal's width and whether it has colours, for text.
         options: of this kind's tables, such as {"long": True}.
@@ -167,8 +167,10 @@ class ResultSet(Sequence[T], Generic[T]):
         if form == "csv":
             names, lines = self._fields(self.kind.columns)
             return csv_text([names, *([_cell(line.get(name)) for name in names] for line in lines)])
-        notes = self.notes() if form == "latex" else ()
-        return tables_as_text(self.tables(form, options), form, width, colour, self.kind.name, notes)
+        tables = self.tables(form, options)
+        said = {line for table in tables for line in table.notes}
+        notes = [note for note in self.notes() if note.text not in said] if form == "latex" else ()
+        return tables_as_text(tables, form, width, colour, self.kind.name, notes)
 
     @named_arguments
     def to_latex(self) -> str:

@@ -13,11 +13,11 @@ from weir.core.origin import counted_once
 from weir.core.results import ResultKind
 from weir.core.rounding import score
 from weir.core.scores import Row
-from weir.core.short_names import short_names, systems_called
+from weir.core.short_names import short_legend, short_names, systems_called
 from weir.core.tables import SIGNS, Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.measures.measure import best_of, less_note
+from weir.measures.measure import is_best, less_note
 from weir.stats.score_rows import BEST, JUDGED, label_notes, long_table, shows_judged
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ class GridTable:
 
     def legend(self) -> tuple[str, ...]:
         """Return a line "label: name" for each system with a short name."""
-        pairs = zip(self.labels, self.systems, strict=True)
-        return tuple(f"{label}: {name}" for label, name in pairs if label != name)
+        return tuple(short_legend(dict(zip(self.systems, self.labels, strict=True))))
 
     def marked(self) -> Table:
         """Return the table with marks, without notes; on a narrow terminal it has a row for each dataset instead."""
@@ -168,7 +167,6 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
         for dataset in datasets:
             column = [of_measure.get((dataset, system)) for system in systems]
             defined = [mean for mean in column if mean is not None and not math.isnan(mean)]
-            best = best_of(measure, defined) if len(defined) > 1 else None
             letters, verdicts = dict[str, str](), dict[str, str]()
             if dataset in by_column:
                 comparison = by_column[dataset]
@@ -179,7 +177,9 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
                 [
                     None
                     if mean is None
-                    else GridCell(mean, mean == best, letters.get(s, ""), verdicts.get(s, ""))
+                    else GridCell(
+                        mean, is_best(measure, mean, defined), letters.get(s, ""), verdicts.get(s, "")
+                    )
                     for s, mean in zip(systems, column, strict=True)
                 ]
             )

@@ -421,9 +421,10 @@ def _terminate(ended: list[int], number: int, _: object) -> None:
 def _typed(message: str, command: click.Command | None = None) -> str:
     # Whatever reads files of other tools repeats what their import said.
     message = as_options(message, command)
-    if re.search(r"`(as_kind|columns)\b", message):
+    if re.search(r"`(as_kind|columns|choices)\b", message):
         with suppress(UnknownName, PluginError):  # import is a plug-in's
-            message = as_options(message, load_command("data import"), "weir data import ... ")
+            prefix = "" if "weir data import" in message else "weir data import ... "
+            message = as_options(message, load_command("data import"), prefix)
     return message
 
 

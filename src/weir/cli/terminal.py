@@ -126,13 +126,15 @@ def as_options(message: str, command: click.Command | None = None, prefix: str =
         if name == "conventions" and name not in options and value:  # each is an option of its own
             name, _, word = value.strip("'\"").partition("=")
             value = repr(word)
+        with suppress(ValueError, SyntaxError):  # as with NAME, which stands for a value
+            value = None if value is None else ast.literal_eval(value)
+        if name == "choices" and name not in options and isinstance(value, dict) and len(value) == 1:
+            [(name, value)] = value.items()  # likewise
         if name not in options:
             return parameter[0]
         option, flag = options[name], options[name].opts[0]
         if value is None or option.is_flag:
             return prefix + flag
-        with suppress(ValueError, SyntaxError):  # as with NAME, which stands for a value
-            value = ast.literal_eval(value)
         several = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
         words = several if isinstance(several, list) else [several]
         return prefix + " ".join(f"{flag} {shlex.quote(str(word))}" for word in words)

@@ -365,7 +365,7 @@ def grade_column(grade: NDArray[np.integer | np.floating]) -> Grades:
 
 
 def shown_number(value: object) -> str:
-    """Return a number as text with the fewest decimals that read back as equal; the repr of other values."""
+    """Return a float as the shortest text that reads back as equal, such as "1.0"; of other values the repr."""
     return repr(float(value)) if isinstance(value, (float, np.floating)) else repr(value)
 
 

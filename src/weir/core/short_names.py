@@ -46,6 +46,14 @@ def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -
     )
 
 
+def short_legend(short: Mapping[str, str]) -> list[str]:
+    """Return a line "label: name" for each system with a short name.
+
+    short: {name: label}.
+    """
+    return [f"{label}: {name}" for name, label in short.items() if label != name]
+
+
 def run_titles(names: Sequence[str]) -> dict[str, str]:
     """Return {name: title}: `run("runs/bm25.trec")` has the title bm25, other systems have their name."""
     short = dict(zip(names, short_names(names), strict=True))

@@ -13,7 +13,8 @@ from weir.core.rounding import counted, typeset
 from weir.errors import UnknownName, printable, printable_text
 
 SIGNS = {"better": "▲", "worse": "▼"}
-_LATEX_SIGNS = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}
+_TRIANGLE = r"\blacktriangle"
+_LATEX_SIGNS = {"better": _TRIANGLE, "worse": rf"{_TRIANGLE}down"}
 
 # Both themes: ink, lines and grounds come from the page. The class twice outweighs what notebooks say of all tables.
 _STYLE = """\
@@ -204,23 +205,33 @@ class Table:
         return "\n\n".join([*title, *above, *(["\n".join(lines)] if lines else []), *notes])
 
     def latex(self) -> str:
-        """Return a LaTeX tabular for the packages booktabs and, with verdicts, amssymb.
+        """Return a LaTeX tabular for the packages booktabs and, with triangles, amssymb.
 
-        The best value is bold, the second underlined; verdicts and letters are superscripts, sentences
-        comments.
+        The best value is bold, the second underlined; verdicts and letters are superscripts. The title is set above,
+        sentences in small print below; commands are comments.
         """
-        above, notes = ([f"% {_latex_escaped(line.strip())}" for line in part if line]
-                        for part in ((self.title, *self.above, *self.commands), map(_in_bold, self.notes)))  # fmt: skip
-        if not self.header:
-            return "\n".join([*above, *notes])
-        head = _latex_row(_latex_escaped(name[:1].upper() + name[1:] if i < self.keys else name)
-                          for i, name in enumerate(self.header))  # fmt: skip
-        shape = "".join("r" if i in self.numbers else "l" for i in range(len(self.header)))
-        signed = any(cell.verdict in _LATEX_SIGNS for row in self.rows for cell in row)
-        above = [*above, f"% packages: booktabs{', amssymb' * signed}"]
-        lines = [*above, rf"\begin{{tabular}}{{{shape}}}", r"\toprule", head, r"\midrule"]
-        lines += [_latex_row(_latex(c, i in self.numbers) for i, c in enumerate(row)) for row in self.rows]
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes])
+        second = any(cell.second for row in self.rows for cell in row)
+        sentences = [*self.above, *map(_in_bold, self.notes), *["underlined: the second best"] * second]
+        lines = [rf"\noindent\textbf{{{_latex_escaped(self.title)}}}\par\smallskip"] if self.title else []
+        if self.header:
+            head = _latex_row(_latex_escaped(name[:1].upper() + name[1:] if i < self.keys else name)
+                              for i, name in enumerate(self.header))  # fmt: skip
+            longest = [
+                max((len(row[i].text) for row in self.rows), default=0) for i in range(len(self.header))
+            ]
+            prose = rf"p{{{0.5 / max(1, sum(n > _PROSE for n in longest)):.2f}\linewidth}}"
+            shape = "".join(
+                "r" if i in self.numbers else prose if n > _PROSE else "l" for i, n in enumerate(longest)
+            )
+            rows = [_latex_row(_latex(c, i in self.numbers) for i, c in enumerate(row)) for row in self.rows]
+            lines += [rf"\noindent\begin{{tabular}}{{{shape}}}", r"\toprule", head, r"\midrule"]
+            lines += [*rows, r"\bottomrule", r"\end{tabular}"]
+        if small := [rf"{_latex_escaped(one.strip())}\par" for one in sentences if one]:
+            lines += [r"{\par\smallskip\footnotesize\raggedright", *small, r"}\medskip"]
+        drawn = "\n".join(lines)
+        packages = f"% packages: booktabs{', amssymb' * (_TRIANGLE in drawn)}"
+        commands = [f"% {printable(line)}" for line in self.commands]
+        return "\n".join([*commands, *[packages] * bool(self.header), drawn])
 
     def __repr__(self) -> str:
         return self.text()
@@ -284,6 +295,8 @@ class Table:
         return folded_html(self.folded, whole) if self.folded else whole
 
 
+_PROSE = 60
+"""Characters of a text above which LaTeX breaks the lines of its column."""
 _ON_PAPER = 90
 """Characters of a row that a sheet holds; longer rows have smaller letters in print."""
 FIRST, _EXCERPT = 10, 80
@@ -483,7 +496,19 @@ _LATEX = {
     "\\": r"\textbackslash{}",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
+    "|": r"\textbar{}",
+    "`": r"\`{}",
+    '"': r"\texttt{\char34}",  # straight in any encoding, and no shorthand of babel's
+    "‡": r"\ddag{}",
+    "−": "$-$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "→": r"$\rightarrow$",
+    **{sign: f"${_LATEX_SIGNS[verdict]}$" for verdict, sign in SIGNS.items()},
 }
+_LIGATURE = re.compile(r"([-',])(?=\1)")  # characters that a font joins with the next of their kind
 _WORDS = re.compile(r"[^\W\d_]{3}")
 _TO_QUOTE = frozenset(',"\n\r')
 _MARKDOWN = frozenset("\\`*_[]<>|#&~$")
@@ -520,7 +545,8 @@ def _quoted(text: str) -> str:
 
 
 def _latex_escaped(text: str) -> str:
-    return "".join("\\" + c if c in "&%$#_{}" else _LATEX.get(c, c) for c in printable(text))
+    escaped = "".join("\\" + c if c in "&%$#_{}" else _LATEX.get(c, c) for c in printable(text))
+    return _LIGATURE.sub(r"\1{}", escaped)
 
 
 def markdown_escaped(text: str) -> str:

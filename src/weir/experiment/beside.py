@@ -9,6 +9,7 @@ from pathlib import Path
 from weir.core.results import ResultKind
 from weir.core.rounding import score
 from weir.core.scores import Row
+from weir.core.short_names import short_legend, short_names
 from weir.core.tables import Cell, Table, table_of
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
@@ -237,7 +238,18 @@ def foremost(others: Sequence[str], claimed: Collection[str]) -> list[str]:
 
 
 def _beside_pages(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
-    return _beside_tables(scores, long=True)
+    own = list(dict.fromkeys(one.system for one in scores if not one.source))
+    short = dict(zip(own, short_names(own), strict=True))
+    named = (
+        replace(
+            one,
+            system=one.system if one.source else short[one.system],
+            claimed_by=tuple(short.get(name, name) for name in one.claimed_by),
+        )
+        for one in scores
+    )
+    [table] = _beside_tables([*named], long=True)
+    return (replace(table, notes=(*table.notes, *short_legend(short))),)
 
 
 def _beside_tables(scores: Sequence[BesideScore], long: bool = False) -> tuple[Table, ...]:

@@ -12,6 +12,7 @@ from weir.core.frames import json_value
 from weir.core.results import ResultKind
 from weir.core.rounding import between, count, figure, percent, score, times
 from weir.core.scores import Note, Row
+from weir.core.short_names import short_legend, short_names
 from weir.core.tables import Table, table_of
 from weir.errors import FormatError, UnknownName
 from weir.experiment.results import (
@@ -360,10 +361,20 @@ def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
     return (table_of(lines, right=None, keys=2),)
 
 
+def _efficiency_pages(results: Sequence[Efficiency]) -> tuple[Table, ...]:
+    systems = list(dict.fromkeys(one.quality.system for one in results))
+    short = dict(zip(systems, short_names(systems), strict=True))
+    named = [replace(one, quality=replace(one.quality, system=short[one.quality.system])) for one in results]
+    [table] = efficiency_tables(named)
+    return (replace(table, notes=(*(note.text for note in efficiency_notes(named)), *short_legend(short))),)
+
+
 EFFICIENCIES = ResultKind(
     "efficiency",
     Efficiency,
     efficiency_tables,
+    page=_efficiency_pages,
+    html=efficiency_tables,
     records=lambda one: [_efficiency_record(one)],
     csv=lambda one: [_efficiency_record(one)],
 )
@@ -431,7 +442,7 @@ def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
     lines = [
         *(
             [
-                f"{BEST} no other system {_compared(results)} is as good in quality, time of a query and size "
+                f"{BEST}: no other system {_compared(results)} is as good in quality, time of a query and size "
                 "of the index, and better in one of them, where all three are known"
             ]
             * any(one.best for one in results)
@@ -454,7 +465,7 @@ def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
             for mark in marks:
                 where.setdefault((one.quality.system, stage, mark), []).append(one.quality.dataset)
     lines += [
-        f"{MARK} {datasets[0] if len(datasets) == 1 else f'{len(datasets)} datasets'}, {system}: {stage}: {mark}"
+        f"{MARK}: {datasets[0] if len(datasets) == 1 else f'{len(datasets)} datasets'}, {system}: {stage}: {mark}"
         for (system, stage, mark), datasets in where.items()
     ]
     return [Note(line) for line in lines]

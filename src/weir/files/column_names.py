@@ -29,7 +29,7 @@ Tiers: TypeAlias = tuple[frozenset[str], ...]
 
 @dataclass(frozen=True)
 class FieldNames:
-    """The names of fields in column_names.toml, which documents each table."""
+    """The names that files of other tools give to their fields, by role; column_names.toml lists and explains them."""
 
     roles: Mapping[str, Tiers]
     """{role: tiers of names, the best first}."""

@@ -26,6 +26,8 @@ def import_losses(paths: Iterable[Path]) -> Iterator[str]:
                     first = record["refused_rows"][0]
                     reason = f"{first['where']}: {first['reason']}"
                     yield f"{record['file']}: rows left out: {count:,}, the first: {reason}"
+                if record.get("kind") == "corpus" and (again := record["counts"].get("repeated documents")):
+                    yield f"{record['file']}: documents that come again with the same text, kept once: {again:,}"
                 yield from (f"{record['file']}: {sentence}" for sentence in not_imported(record))
                 if reason := record.get("refused"):
                     yield f"left out by the import: {reason}"

@@ -57,7 +57,10 @@ class RankingFile:
 
     @cached_property
     def places(self) -> tuple[Ids, Int64]:
-        """Return (queries in file order; offsets of their first lines and the end, int64[queries + 1])."""
+        """Return (queries in file order; offsets of their first lines and the end, int64[queries + 1]).
+
+        Raises FormatError if the file has changed, or the lines of a query are not together.
+        """
         with self._opened() as file:
             if not self.path.stat().st_size:
                 return Ids.of([]), np.zeros(1, np.int64)

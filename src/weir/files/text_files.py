@@ -260,8 +260,8 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Raise the block's FormatErrors without text of the file `path` if it is outside `folder`; None changes
-    nothing."""
+    """Raise the block's FormatErrors without text from the file `path` if it is outside `folder`; unchanged if
+    `folder` is None."""
     try:
         yield
     except FormatError as error:

@@ -7,7 +7,7 @@ import ast
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
@@ -18,6 +18,7 @@ from weir.argument_types import checked, checked_fields
 from weir.core.expressions import syntax_tree
 from weir.core.judged import Judged
 from weir.core.qrels import LARGEST
+from weir.core.rounding import score
 from weir.core.scores import GEOMETRIC, MEASURE_NAME
 from weir.core.strings import Float64, Grades
 from weir.errors import BadValue, UnknownName, WeirError
@@ -368,6 +369,16 @@ def best_of(name: str, means: Iterable[float]) -> float:
     direction."""
     way = direction(name)
     return way * max((way * mean for mean in means if way and not math.isnan(mean)), default=math.nan)
+
+
+def is_best(name: str, mean: float, means: Sequence[float], shown: Callable[[float], str] = score) -> bool:
+    """Return True if a measure's mean is the best of two or more as they are shown: means that look equal are all
+    the best, or none is.
+
+    shown: formats a mean.
+    """
+    best = shown(best_of(name, means))
+    return len(means) > 1 and not math.isnan(mean) and shown(mean) == best
 
 
 def judged_by_default(measures: Iterable[str]) -> list[str]:

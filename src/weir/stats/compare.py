@@ -26,6 +26,7 @@ from weir.measures.measure import (
     all_within_unit,
     direction,
     direction_notes,
+    is_best,
     judged_by_default,
     within_unit,
 )
@@ -1178,7 +1179,7 @@ def _marked_cells(comparisons: Sequence[Comparison]) -> dict[tuple[str, str], di
     for c in comparisons:
         marks = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
         for s in c.standings:
-            best = s.best is not None and s.mean == c.standings[0].mean
+            best = marked_best(s, c)
             where = f"{c.dataset}, {c.group}" if c.group else c.dataset
             of = cells.setdefault((where, s.system), {})
             interval = _interval(score, s.low, s.high).strip() if narrow else ""
@@ -1247,6 +1248,11 @@ def compare_tables(
     return (*tables, sentences(*method_notes(comparisons, explain), *legend))
 
 
+def marked_best(standing: Standing, c: Comparison) -> bool:
+    """Return True if tables mark a system's mean as the best of a comparison."""
+    return standing.best is not None and is_best(c.measure, standing.mean, [s.mean for s in c.standings])
+
+
 def standings_table(c: Comparison, marked: bool = False) -> Table:
     """Return a table of systems with mean, interval, rank and letters.
 
@@ -1258,7 +1264,7 @@ def standings_table(c: Comparison, marked: bool = False) -> Table:
     ranked = c.every_pair
     lines: list[list[str | Cell]] = [["system", "mean", *["rank"] * ranked, *["group"] * lettered]]
     for s in c.standings:
-        best = marked and s.best is not None and s.mean == c.standings[0].mean
+        best = marked and marked_best(s, c)
         interval = _interval(score, s.low, s.high).strip()
         mean = Cell(score(s.mean), best, verdict=verdicts.get(s.system, ""), more=interval)
         name = f"{s.system} (baseline)" if marked and s.system == c.baseline else s.system

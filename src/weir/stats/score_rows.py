@@ -35,7 +35,7 @@ from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue, WeirError
 from weir.measures.aliases import ALIKE
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
-from weir.measures.measure import Measure, best_of, direction, is_never, less_note, parse_measure, within_unit
+from weir.measures.measure import Measure, direction, is_best, is_never, less_note, parse_measure, within_unit
 from weir.stats.resampling import LEVEL, MEAN_INTERVALS, fewest, intervals, mean_bounds, or_nan, share_below
 
 if TYPE_CHECKING:
@@ -720,8 +720,7 @@ def long_table(rows: Sequence[Row], explain: bool = False) -> Table:
             if "ties=bounds" in row.conventions:
                 lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
                 more += f" ties {score(lowest)}..{score(highest)}"
-            is_best = len(of_systems) > 1 and row.mean == best_of(measure, of_systems)
-            cells.append(Cell(score(row.mean), is_best, more=more))
+            cells.append(Cell(score(row.mean), is_best(measure, row.mean, of_systems), more=more))
         for measure in people:
             mean = line[measure].people if measure in line else None
             cells.append(Cell("-" if mean is None else score(mean)))

@@ -117,9 +117,9 @@ class Cells(dict[str, Any]):
         return getattr(self, "taken", set())
 
     def left(self, path: str = "") -> Iterator[str]:
-        """Yield the dotted path of each unused field with a value, also within objects and lists of objects.
+        """Yield the dotted path of each field that has a value and was not read, also within objects and lists.
 
-        An object without a used field has its own path alone; * replaces names that are data.
+        An object of which nothing was read gives its own path alone; keys that are data, such as identifiers, are *.
 
         path: prefix of each path.
         """

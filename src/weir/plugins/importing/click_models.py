@@ -101,7 +101,7 @@ def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
     if model.name != "ctr" and not log.positioned:
         raise BadValue(
             f"{model.name} takes the position of each impression, which the log lacks; give a column of positions, or "
-            "take the click-through rate with `clicks='ctr'`, which favours what stood at the top"
+            "take the click-through rate with `choices={'clicks': 'ctr'}`, which favours what stood at the top"
         )
     if model.name == "ctr":  # each document shown is examined, wherever it stands
         exposure = np.ones(len(log.pair))
@@ -145,7 +145,7 @@ def _estimated_examination(log: ClickLog) -> Float64:
     if apart:
         raise BadValue(
             f"no document was shown at position {apart} and elsewhere for one query, so that examination cannot be "
-            "estimated; give it, as in `clicks='pbm=1,0.6,0.4'`, or take `clicks='coec'`"
+            "estimated; give it, as in `choices={'clicks': 'pbm=1,0.6,0.4'}`, or take `choices={'clicks': 'coec'}`"
         )
     pairs, last = int(log.pair.max()) + 1, int(log.position.max())
     shown_of = np.bincount(log.pair, log.impressions, minlength=pairs)

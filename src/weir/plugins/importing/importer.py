@@ -328,7 +328,7 @@ def import_files(
     columns: str | Mapping[str, str] | None = None,
     as_kind: str | Mapping[str, str] = "",
     corpus: str | Path | None = None,
-    choices: Choices | None = None,
+    choices: Choices | Mapping[str, Any] | None = None,
 ) -> ImportReport:
     """Import files of other tools, and golden sets of any shape, into a new collection; return the report.
 
@@ -336,7 +336,7 @@ def import_files(
         "ctr"}, or "query=q,doc=url,grade=ctr".
     as_kind: the reader of all files, or {file name: reader}, "" to recognise each.
     corpus: a collection, or a file of documents, which resolve judgments by words or texts and are written too.
-    choices: decisions for cases that files leave open.
+    choices: decisions for cases that files leave open, such as {"judges": "max"}.
 
     The folder `out` appears whole or not at all, in place of an older import. It has queries.jsonl, corpus.jsonl,
     qrels/SPLIT.tsv, runs/NAME.trec (or .json) and import.json, as far as files give them. Refused files are
@@ -351,12 +351,12 @@ def request_for(
     columns: str | Mapping[str, str] | None = None,
     as_kind: str | Mapping[str, str] = "",
     corpus: str | Path | None = None,
-    choices: Choices | None = None,
+    choices: Choices | Mapping[str, Any] | None = None,
 ) -> ImportRequest:
     """Return the import request of these arguments of `import_files`.
 
-    Raises UnknownName for a role or reader, BadValue for malformed `columns`, a folder, or a file not among
-    `paths`.
+    Raises UnknownName for a role or reader, CallError for an unknown choice, BadValue for malformed `columns`, a
+    folder, or a file not among `paths`.
     """
     roles = parse_columns(columns) if isinstance(columns, str) else dict(columns or {})
     check_roles(roles)
@@ -374,7 +374,8 @@ def request_for(
     for kind in filter(None, kinds.values()):
         READERS.get(kind)
     files = tuple(InputFile(path, roles, kinds[path]) for path in listed)
-    return ImportRequest(files, Path(corpus) if corpus is not None else None, choices or Choices())
+    chosen = choices if isinstance(choices, Choices) else Choices(**(choices or {}))
+    return ImportRequest(files, Path(corpus) if corpus is not None else None, chosen)
 
 
 def _no_file(folder: Path) -> str:
@@ -406,7 +407,8 @@ def _refuse_missing_shards(paths: Iterable[Path]) -> None:
     for (whole, count), numbers in shards.items():
         if len(numbers) < count:
             raise BadValue(
-                f"{whole}: found {len(numbers):,} of {count:,} shards; expected all, or `allow_loss=True`"
+                f"{whole}: found {len(numbers):,} of {count:,} shards; expected all, or "
+                "`choices={'allow_loss': True}`"
             )
 
 

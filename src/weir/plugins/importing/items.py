@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from weir.argument_types import checked_fields
 from weir.core.qrels import LARGEST, grade_of, shown_number
 from weir.errors import BadValue, UnknownName
 from weir.files.column_names import field_names, fold, of_role, usual
@@ -433,6 +434,7 @@ _JUDGES: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
+@checked_fields
 @dataclass(frozen=True)
 class Choices:
     """Decisions on questions that files leave open; raises BadValue or UnknownName for other values."""
@@ -524,6 +526,6 @@ def chosen_grade(grade: float, choices: Choices, where: str) -> float:
     regraded = grade if choices.grade_words() else _regraded(choices.grades)(grade)
     if abs(regraded) > LARGEST:
         raise BadValue(
-            f"{where}: the grade {shown_number(regraded)} is beyond ±{LARGEST}; say `grades='scale=N'`"
+            f"{where}: the grade {shown_number(regraded)} is beyond ±{LARGEST}; say `choices={{'grades': 'scale=N'}}`"
         )
     return grade_of(regraded, where)

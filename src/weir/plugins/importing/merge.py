@@ -112,7 +112,9 @@ class _Matcher:
             )
         how = by.how or self._how
         if len(by.words) > 1 and not how:
-            raise ValueError(f"{len(by.words)} words in '{by.field}': add `words='all'` or `words='any'`")
+            raise ValueError(
+                f"{len(by.words)} words in '{by.field}': add `choices={{'words': 'all'}}`, or 'any'"
+            )
         fold = _tokens if by.tokens else _characters
         words = [folded for word in by.words if (folded := fold(word)).strip()]
         if not words:
@@ -457,7 +459,7 @@ class ImportedFile:
             why = reasons((one.where, one.reason) for one in self.refused())
             raise BadValue(
                 f"{self.name}: {len(lost):,} of {total:,} rows cannot be imported, the first: {why}; nothing is "
-                "written: mend them, or add `allow_loss=True`"
+                "written: mend them, or add `choices={'allow_loss': True}`"
             )
 
 
@@ -572,7 +574,7 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
 def _refuse_unrelated(merged: Merged, judged: set[str], judged_queries: set[str], absent: int) -> None:
     others = {f"run {name}: it answers none": set(rankings) for name, rankings in merged.runs.items()}
     others |= {"queries: there is a text for none": set(merged.queries)}
-    advice = "so they do not belong together; import them apart, or add `allow_disjoint=True`"
+    advice = "so they do not belong together; import them apart, or add `choices={'allow_disjoint': True}`"
     for what, names in others.items():
         if judged_queries and names and not judged_queries & names:
             raise BadValue(
@@ -616,7 +618,7 @@ def _refuse_two_collections(files: Sequence[ImportedFile]) -> None:
             if naming_path(Path(first.name)).parent != named.parent:
                 raise BadValue(
                     f"{first.name} and {file.name} both hold {part} under one name, as two collections do; import them "
-                    "apart, or, if they are one, add `allow_disjoint=True`"
+                    "apart, or, if they are one, add `choices={'allow_disjoint': True}`"
                 )
 
 
@@ -734,7 +736,7 @@ def _judged_pairs(
                     if re.search(r"\d,\d", word):
                         named = "; write one decimal mark, and none between thousands"
                     elif unknown and grade_word(word) not in ("", "nan"):
-                        named = f"; `grades='{unknown}'` gives each word its number"
+                        named = f"; `choices={{'grades': {unknown!r}}}` gives each word its number"
                     raise ValueError(f"the grade {word!r} is no finite number{named}")
                 if not re.fullmatch(r"[\w.-]{1,64}", split) or split.startswith("."):
                     raise ValueError(f"the split '{split[:40]}'; expected a name of letters, digits, - and _")
@@ -785,8 +787,8 @@ def _merge_judgments(
             grades = ", ".join(f"{one:g}" for one in pair.grades[:5])
             counts._count_refused(
                 pair.where,
-                f"grades {grades} for query '{query[:40]}', document '{doc[:40]}'; `judges='max'`, min, mean or "
-                "majority",
+                f"grades {grades} for query '{query[:40]}', document '{doc[:40]}'; "
+                "`choices={'judges': 'max'}`, min, mean or majority",
             )
             continue
         final = chosen_grade(grade, choices, f"{pair.file.name}, {pair.where}")
@@ -801,8 +803,8 @@ def _merge_judgments(
     if fractions:
         total = sum(file.counts.counts["judgments"] for file in files)
         merged.notes.append(
-            f"grades: {fractions} of {total} have fractions and are kept; `grades='round'`, scale=N or threshold=X "
-            "make them whole"
+            f"grades: {fractions} of {total} have fractions and are kept; "
+            "`choices={'grades': 'round'}`, scale=N or threshold=X make them whole"
         )
     if choices.grades and not choices.grade_words():
         merged.notes.append(f"grades: {choices.grades}, which changed {changed} of {len(pairs)}")

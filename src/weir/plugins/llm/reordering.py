@@ -50,7 +50,7 @@ class WindowShape:
             )
 
     def deepest(self, count: int) -> Int64:
-        """Return int64[count]: for each rank from 1 the deepest rank that its document can reach in one pass."""
+        """Return, int64[count], the deepest rank to which the document of each rank can fall in one pass."""
         behind = np.maximum(0, count - self.window - np.arange(count))
         return count - self.step * -(-behind // self.step)
 

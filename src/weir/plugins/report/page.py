@@ -53,7 +53,7 @@ from weir.datasets.load import Dataset
 from weir.errors import WeirError
 from weir.experiment.results import ResultCell
 from weir.files.runs import read_run
-from weir.measures.measure import best_of, direction
+from weir.measures.measure import direction, is_best
 from weir.plugins.report.sections import (
     SEVERITIES,
     Question,
@@ -597,7 +597,8 @@ def _grid_cell(
     pair = study.against(comparison, system)
     verdict = pair.verdict if pair is not None else ""
     ground = tint(verdict, pair.difference if pair is not None else 0.0)
-    highest = row.mean == best_of(measure, [one.mean for one in comparison.standings])
+    means = [one.mean for one in comparison.standings]
+    highest = is_best(measure, row.mean, means, short_score if wide else score)
     best = " weir-best" * ((standing.best == 1 and comparison.reach.possible) if study.pairwise else highest)
     icon = "" if system == study.baseline or (wide and verdict not in SEPARABLE) else icon_svg(verdict)
     words = ""

@@ -33,9 +33,10 @@ from weir.experiment.published import (
     published,
 )
 from weir.experiment.results import unequal_depths
-from weir.measures.measure import direction
+from weir.measures.measure import direction, is_best
 from weir.models.checkpoints import trained_on as model_trained_on
 from weir.plugins.report.study import Study
+from weir.stats.score_rows import BEST
 from weir.systems.expression import expression_tree
 from weir.systems.fusion.methods import METHODS
 
@@ -123,8 +124,6 @@ def paper_table(
     beside = {s for s in systems for d in averaged if (d, s) in scores and (d, baseline) in scores}
     shared = [d for d in averaged if all((d, system) in scores for system in beside)]
     mean_of = {s: _mean(scores, s, shared, units or {}) for s in systems if s in beside}
-    way = direction(measure)
-    best_mean = max((way * mean for mean in mean_of.values()), default=0.0) if way else math.nan
     counted = len({(units or {}).get(one, one) for one in shared})
     averages, against = [Cell(f"average of {counted}")], [Cell(f"against {baseline}")]
     above, below = [Cell("datasets higher")], [Cell("datasets lower")]
@@ -134,7 +133,7 @@ def paper_table(
         rests_on = f"({len(common)})" * differ
         mean, base = (_mean(scores, one, common, units or {}) for one in (system, baseline))
         average = mean_of.get(system)
-        best = average is not None and len(mean_of) > 1 and way * average == best_mean
+        best = average is not None and is_best(measure, average, [*mean_of.values()], short_score)
         averages.append(Cell("–") if average is None else Cell(short_score(average), best, value=average))
         compared = system != baseline and base > 0 and math.isfinite(mean)
         ratio = (
@@ -145,7 +144,8 @@ def paper_table(
         counted = system != baseline and bool(common)
         above.append(Cell(str(sum(gap > 0 for gap in gaps)) if counted else ""))
         below.append(Cell(str(sum(gap < 0 for gap in gaps)) if counted else ""))
-    notes = [f"{IN_DOMAIN} trained on these data"] if any(one.in_domain for one in scores.values()) else []
+    notes = [BEST] if any(cell.best for row in [*rows, averages] for cell in row) else []
+    notes += [f"{IN_DOMAIN} trained on these data"] if any(one.in_domain for one in scores.values()) else []
     outside = [d for d in datasets if d not in averaged]
     notes += [f"averages leave out {', '.join(outside)}"] if outside else []
     if differ:
@@ -180,20 +180,21 @@ def _mean(scores: Scores, system: str, datasets: Sequence[str], units: Mapping[s
 
 def _row(scores: Scores, dataset: str, systems: Sequence[str], way: int) -> Iterable[Cell]:
     found = [one for s in systems if (one := scores.get((dataset, s))) is not None]
-    there = sorted({-way * round(one.value, 6) for one in found if not one.other_data})
+    values = sorted((one.value for one in found if not one.other_data), key=lambda value: -way * value)
+    there = list(dict.fromkeys(map(short_score, values))) if way else []
     yield Cell(dataset)
     for system in systems:
         one = scores.get((dataset, system))
         if one is None:
             yield Cell("–")
             continue
-        text = short_score(one.value) + (IN_DOMAIN if one.in_domain else "")
+        shown = short_score(one.value)
+        text = shown + (IN_DOMAIN if one.in_domain else "")
         if one.other_data:
             yield Cell(text, more=OTHER_DATA, value=one.value)
             continue
-        place = there.index(-way * round(one.value, 6))
-        best = place == 0 and len(there) > 1
-        yield Cell(text, best=best, second=place == 1, verdict=one.verdict, value=one.value)
+        best, second = shown in there[:1] and len(there) > 1, shown in there[1:2]
+        yield Cell(text, best=best, second=second, verdict=one.verdict, value=one.value)
 
 
 def _trained_on(scores: Scores, dataset: str, systems: Sequence[str]) -> bool:

@@ -361,7 +361,7 @@ def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> 
 def term_scores(
     index: ImpactIndex, query: QueryTerms, candidates: Run, fields: Sequence[str] = ()
 ) -> list[TermScores]:
-    """Return the score that each term of a single query adds to each of its candidates.
+    """Return for each term of a single query the score that it adds to each of its candidates, in their order.
 
     fields: names of the index's fields; () reports "".
     """

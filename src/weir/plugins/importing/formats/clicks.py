@@ -71,7 +71,7 @@ class _Impressions:
         if few == len(shares):
             raise BadValue(
                 f"{path}: none of {few:,} pairs of query and document was shown {choices.impressions} times or more; "
-                "`impressions=N` sets a lower floor, with wider intervals"
+                "`choices={'impressions': 1}` sets a lower floor, with wider intervals"
             )
         queries: dict[ItemKey, str] = {}
         for (query, _), where in zip(self.pairs, self.where, strict=True):
@@ -80,13 +80,14 @@ class _Impressions:
         for (query, doc), where, share in zip(self.pairs, self.where, shares, strict=True):
             if share.impressions >= choices.impressions and share.expected:
                 yield Judgment(query, ItemKey(doc), share.value, where, origin=ORIGIN, clicks=share)
-        choice = "" if choices.clicks else " (by default; `clicks='ctr'`, coec or pbm)"
+        choice = "" if choices.clicks else " (by default; `choices={'clicks': 'ctr'}`, coec or pbm)"
         yield FileRemark(
             f"{int(clicks.sum()):,} clicks of {int(impressions.sum()):,} impressions; grades by {model}{choice}, their "
             "intervals in clicks/"
         )
         if few:
-            yield LeftOut(f"pairs shown fewer than {choices.impressions} times, `impressions`", few)
+            least = choices.impressions
+            yield LeftOut(f"pairs shown fewer than {least} times, `choices={{'impressions': {least}}}`", few)
         if unclickable := sum(not share.expected for share in shares):
             yield LeftOut("pairs shown only where nothing is ever clicked", unclickable)
 

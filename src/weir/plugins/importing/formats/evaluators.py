@@ -153,7 +153,8 @@ def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
     texts = (one.strip() for one in cells if isinstance(one, str))
     if alone := sum(bool(one) and one[0] != "[" and mark not in one for one in texts):
         yield FileRemark(
-            f"cells of one text, without '{mark}' between several (`between=';'` names another mark): {alone:,}"
+            f"cells of one text, without '{mark}' between several (`choices={{'between': ';'}}` names another mark): "
+            f"{alone:,}"
         )
 
 

@@ -667,8 +667,8 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
         shown = " ".join(plain_text(value).split())[:60]
         yield Refused(
             row.where,
-            f"'{shown}' looks like several documents in one cell; name the mark between them, as in `between='|'`, or "
-            "write them as a JSON list",
+            f"'{shown}' looks like several documents in one cell; name the mark between them, as in "
+            "`choices={'between': '|'}`, or write them as a JSON list",
         )
     else:
         yield from _one(layout, key, row, value, grade)

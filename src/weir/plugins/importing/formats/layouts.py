@@ -173,8 +173,8 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("corpus", "documents", by_row=True)
 def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield documents, with their other fields except vectors as metadata; a missing identifier is made from
-    the text."""
+    """Yield the documents of a table, their other fields except vectors as metadata, a missing identifier made from
+    the text; a Refused for each row with neither, or a malformed value."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
         return

@@ -464,8 +464,8 @@ def read_nested_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
-    """Yield a ranking by score for each query of {query: {document: score}}; a score that is not finite is
-    refused.
+    """Yield the ranking of each query of {query: {document: score}}, in any order, and a Refused for each score that
+    is no finite number, whose document it lacks.
 
     run: name of the run.
     """

@@ -391,5 +391,11 @@ def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> 
     return Materialized(find_layout(place), name, str(folder.resolve()) + (f"#{subset}" if subset else ""))
 
 
+def folder_patterns(folder: Path, subset: str) -> list[str]:
+    """Return patterns of the files that `from_folder` imports, one for each folder in it, relative to it."""
+    paths = (Path(part.path) for part in chosen_parts(parts_of(_paths(folder)), subset, str(folder)))
+    return sorted({(path.parent / f"*{path.suffix}").as_posix() for path in paths})
+
+
 def _paths(folder: Path) -> Mapping[str, None]:
     return dict.fromkeys(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -154,18 +155,28 @@ def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Mater
         is_description = path.suffix == ".toml"
         if is_description and not {"files", "columns", "kind"} & set(read_toml(path, EXPECTED)):
             return None
-        try:
+        with _advising(f"{path}"):
             return from_file(path, watch, fetch)
-        except (BadValue, FormatError) as error:
-            if re.search(r"`(columns|as_kind)\b", str(error)):
-                error.args = (f"{error} (of weir.import_files, and of weir data import {path} -o FOLDER)",)
-            raise
     test_set = next((path / one for one in BIRCO_SETS if (path / one).is_file()), None)
     if test_set is not None and not subset:
         return replace(from_file(test_set, watch, fetch), name=path.resolve().name)
-    from weir.plugins.importing.references.hub import from_folder, is_hub_folder
+    from weir.plugins.importing.references.hub import folder_patterns, from_folder, is_hub_folder
 
-    return from_folder(path, subset, watch, fetch) if is_hub_folder(path) else None
+    if not is_hub_folder(path):
+        return None
+    with _advising(" ".join(f"{path / one}" for one in folder_patterns(path, subset))):
+        return from_folder(path, subset, watch, fetch)
+
+
+@contextmanager
+def _advising(files: str) -> Iterator[None]:
+    """Name the import whose settings an error advises, since the reader of a collection takes none of them."""
+    try:
+        yield
+    except (BadValue, FormatError) as error:
+        if re.search(r"`(columns|as_kind|choices)\b", str(error)):
+            error.args = (f"{error} (of weir.import_files, or of weir data import {files} -o FOLDER)",)
+        raise
 
 
 def birco(pickle: Path, to: Path) -> None:
