@@ -27,7 +27,7 @@ from weir.files.column_names import (
 )
 from weir.files.formats import MISSING, cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
-from weir.files.journal_labels import is_journal, read_journal, read_judges
+from weir.files.journal_labels import SHEET, is_journal, read_journal, read_judges
 from weir.files.json_files import json_rows, once, whole_json
 from weir.files.json_record import json_fault
 from weir.files.one_system import REMEDIES, refuse_several_systems
@@ -299,11 +299,13 @@ class LabelTexts:
 
 
 def label_texts(labels: object) -> LabelTexts:
-    """Return the texts of queries and documents in a file of labels; empty if it has none, and for a value that
-    is no path."""
+    """Return the texts of queries and documents in a file of labels, of a journal those on its sheet; empty if it has
+    none, and for a value that is no path."""
     file = _located(path_of(labels))[0] if isinstance(labels, (str, os.PathLike)) else None
     table = None
-    if file is not None and not is_stream(file) and not is_journal(file) and _may_hold_texts(file):
+    if file is not None and not is_stream(file) and is_journal(file):
+        file = file.with_name(SHEET) if file.with_name(SHEET).is_file() else None
+    if file is not None and not is_stream(file) and _may_hold_texts(file):
         with suppress(FormatError):  # judgments of another layout
             table = _table(file, BINARY_WORDS)
     if table is None:

@@ -15,9 +15,10 @@ from weir.datasets.label_texts import labels_given, text_notes
 from weir.errors import BadValue
 from weir.experiment.audit_subjects import subjects_of
 from weir.files.frames import qrels_from
+from weir.files.journal_labels import SHEET
 from weir.files.paths import path_of
 from weir.measures.measure import parse_measure
-from weir.plugins.labels.pools import SHEET, about_sheet, subject_of_pool
+from weir.plugins.labels.pools import about_sheet, subject_of_pool
 from weir.plugins.llm.answers_report import TRACES, USES, model_uses, query_traces
 from weir.plugins.llm.chat import ChatModel, default_model
 from weir.plugins.llm.judge import DecisionRule, Judge, judge_pairs
