@@ -383,13 +383,13 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
     far = "" if score else next(iter(of_role(scalars, "distance")), "")
     distance = one.number(far) if far else None
     place = next(iter(of_role(scalars, "rank")), "")
-    rank = number(dict.get(one, place))
+    rank = number(one.seen(place))
     one.take(*ids)
     key = ItemKey(identifier(one[ids[0]]) if ids else "", one.text(text) if text else "")
     return Member(
         key,
         one.text(title) if title and text else "",
-        ("" if one.get(grade) is None else one[grade]) if grade in one else None,
+        ("" if one.get(grade) is None else one[grade]) if grade and grade in one else None,
         one.number(score) if score else None if distance is None else -distance,
         _rest_of(one, *ids, text, title, grade, score, far) if text else {},
         has_distance=distance is not None,
