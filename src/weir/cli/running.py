@@ -171,7 +171,8 @@ def results_command(
     that share a letter cannot be told apart, and the last column is the mean over datasets, a group counting
     as one. Otherwise, and with --long, each mean has its own line, with its 95% interval over
     queries. Datasets and systems are in the order in which they were first finished. Tables fit the terminal;
-    a pipe gets whole rows unless COLUMNS is set.
+    a pipe gets whole rows unless COLUMNS is set. --per-query, --provenance, --published and --scorer replace
+    the tables.
     """
     face, chosen = (
         api.results_folder,

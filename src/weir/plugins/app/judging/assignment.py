@@ -306,7 +306,7 @@ class Progress:
     done: int
     """Answers in force."""
     left: int
-    """Expected pairs: open pairs, shared among the active judges, and deferred pairs."""
+    """Expected pairs: open pairs, shared among the active judges, deferred pairs and second judgments."""
     later: int
     """Deferred pairs."""
     seconds: float | None
