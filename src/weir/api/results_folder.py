@@ -415,6 +415,7 @@ def reproduce(
     systems: Sequence[str] = (),
     datasets: Sequence[str] = (),
     published_as: Sequence[str] = (),
+    collection: Places = None,
 ) -> ResultSet[PublishedCheck]:
     """Return comparisons of a folder's means with the published scores that they should reproduce, or why not.
 
@@ -424,15 +425,24 @@ def reproduce(
     systems: only these systems, by default all.
     datasets: only these datasets, by default all. A group means its members.
     published_as: systems and collections by their published names, such as "mine=all-MiniLM-L6-v2".
+    collection: the present path of a collection, by its name, if it is not where the records say.
 
-    The result is true if no score is off, on other data or not scored again. Raises UnknownName for an unknown
-    model, system or dataset, BadValue for a model and several systems, FormatError for a folder without results.
+    The result is true if no score is off or left open. Raises UnknownName for an unknown model, system, dataset or
+    collection, BadValue for a model and several systems, and for a collection of other judgments, FormatError for a
+    folder without results.
     """
     return ResultSet(
         experiment.reproduce.CHECKS,
         tuple(
             experiment.reproduce.reproduce(
-                path_of(folder), model, tolerance, nearest, systems, datasets, published_as
+                path_of(folder),
+                model,
+                tolerance,
+                nearest,
+                systems,
+                datasets,
+                published_as,
+                places_of(collection),
             )
         ),
     )

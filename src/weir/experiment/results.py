@@ -50,6 +50,7 @@ from weir.experiment.stages import (
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.leases import locked
 from weir.files.paths import path_of
+from weir.files.records import OWN_FOLDER
 from weir.files.score_files import read_scores, self_match_rule
 from weir.files.text_files import named_file
 from weir.measures import parse_measure
@@ -852,7 +853,7 @@ def _without_copies(cells: Sequence[ResultCell]) -> list[ResultCell]:
     # Of a folder that was copied within the results, the one with the last scores.
     kept: dict[tuple[object, ...], ResultCell] = {}
     for cell in sorted(cells, key=lambda cell: (_when(cell), cell.folder.parent.name == cell.dataset)):
-        same = cell.dataset, cell.split, *_marks(cell), tuple(cell.ranked.files.items())
+        same = cell.dataset, cell.split, cell.system, *_marks(cell), tuple(cell.ranked.files.items())
         if same in kept:
             give_warning(LossWarning(f"left out: {kept[same].folder}: a copy of {cell.folder}"))
         kept[same] = cell
@@ -919,6 +920,19 @@ def started_in(cell: ResultCell) -> str:
     """Return the folder in which the program that scored a result was started, from which a relative path of
     the collection begins; "" if unknown."""
     return str(cell.scored[-1][1].facts.get("started_in", ""))
+
+
+def whereabouts(cell: ResultCell) -> str:
+    """Return a phrase on a result's collection that was not found: "was in memory", or its recorded place."""
+    if was_in_memory(cell.scored[-1][1].facts):
+        return "was in memory"
+    return f"is not at {recorded_place(cell) or cell.collection}, or not as it was measured"
+
+
+def was_in_memory(facts: Mapping[str, object]) -> bool:
+    """Return True if scores' recorded facts name a folder that was deleted with its collection, made in Python."""
+    name = Path(str(facts.get("collection", ""))).name
+    return name.startswith(OWN_FOLDER) and not facts.get("started_in")
 
 
 def name_given(cell: ResultCell, base: str | None = None) -> str:
@@ -1060,7 +1074,7 @@ def with_collections(
 def elsewhere(cell: ResultCell) -> str:
     """Return a sentence on why a result's collection was not read, and how to say where it is now."""
     return (
-        f"the collection is not at {recorded_place(cell)}, or not as it was measured; "
+        f"the collection {whereabouts(cell)}; "
         f"say where it lies now with `collection={ {cell.collection: 'PATH'} }`"
     )
 
