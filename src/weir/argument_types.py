@@ -51,7 +51,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
     Integers of any library count as int, numbers as float, and {id: text} or a frame as a Corpus or Queries.
     The function then raises BadValue for a value of another type, and CallError for unknown or missing
-    arguments. The message ends with the REMEDY of a class of Weir that does not fit, if it has one.
+    arguments.
     """
 
     @cache
@@ -178,7 +178,7 @@ def with_converted(values: object) -> object:
 
 
 def checked_fields(settings: type[T]) -> type[T]:
-    """Return a dataclass whose constructor checks types as `checked` does."""
+    """Return a dataclass, changed in place, whose constructor checks types as `checked` does."""
     settings.__init__ = checked(settings.__init__)  # type: ignore[method-assign]  # that is the purpose
     return settings
 

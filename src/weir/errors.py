@@ -35,7 +35,7 @@ _INSIDE = re.compile(
 def printable(text: str) -> str:
     r"""Return the text with unprintable characters escaped, such as control characters and direction marks.
 
-    Escapes are JSON's (\u202e), below \x7f Python's (\x1b, \n). Spaces of every width stay.
+    Escapes are JSON's (\u202e), below \x7f Python's (\x1b, \n).
     """
     if text.isprintable():
         return text
@@ -74,11 +74,9 @@ def conversion(value: object) -> str:
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return up to `count` known names that a mistyped name may mean, nearest first; case does not matter.
-
-    Near names have a similarity of at least NEAR, the same letters in another order, one letter replaced (k1,
-    k2), or contain the mistyped name.
-    """
+    """Return up to `count` known names that a mistyped name may mean, likeliest first; case does not matter."""
+    # The same letters in another order, a similarity of at least NEAR, one letter replaced (k1, k2), and names
+    # that contain the mistyped one.
     text, folded = name.lower(), dict[str, list[str]]()
     for one in sorted(known, key=lambda one: one[:1] != name[:1]):
         folded.setdefault(one.lower(), []).append(one)

@@ -271,7 +271,7 @@ def printed(value: object) -> str:
 def described(named: Callable[..., object]) -> str:
     """Return the docstring of a function or class, and for a class a line "name: ..." for each documented field.
 
-    The lines are missing if its source cannot be read, as for a class typed at a prompt.
+    The lines are missing if its source cannot be read.
     """
     above = inspect.getdoc(named) or ""
     lines = [f"{name}: {text}" for name, text in _field_docstrings(named)] if isinstance(named, type) else []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.experiment.published import lowered
+from weir.experiment.published import close_queries, lowered
 from weir.experiment.why import Scoring, rescored
 from weir.measures import parse_measure
 
@@ -36,6 +36,16 @@ def test_it_is_the_loop_written_out(rankings):
     ptr = np.cumsum([0, *map(len, scores)])
     found = lowered(ptr, np.array([s for row in scores for s in row], np.float64))
     assert found.tolist() == [s for row in scores for s in naive(row)]
+
+
+@given(st.floats(0.01, 500), steps, st.none() | st.integers(1, 12))
+def test_unequal_scores_that_are_not_close_keep_their_order(top, falls, cutoff):
+    scores = np.cumsum([top, *(-fall for fall in falls if fall)])
+    run = Run.of({"q": {f"d{n}": score for n, score in enumerate(scores.tolist())}})
+    tied = np.diff(lowered(np.array([0, len(scores)]), scores))[:cutoff] >= 0
+    assert close_queries(run, "anserini", cutoff) >= tied.any()
+    assert close_queries(run, "trec9", cutoff) >= (np.diff(scores.astype(F))[:cutoff] >= 0).any()
+    assert close_queries(run, "trec", cutoff) == 0
 
 
 @pytest.mark.parametrize(

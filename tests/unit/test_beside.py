@@ -376,6 +376,26 @@ def test_no_mean_of_a_model_in_results_of_mteb_hides_another(files, rows, tmp_pa
     assert len(table.rows) == 1 + len(rows)
 
 
+def test_the_revisions_of_a_plain_name_are_named(tmp_path):
+    weir.benchmark(write_collection(tmp_path / "mine"), "bm25", "nDCG@10", out=tmp_path / "own")
+    for revision in "abcde":
+        file = tmp_path / "mteb" / "me__m" / revision / "mine.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps({"scores": {"test": [{"ndcg_at_10": 0.5}]}}))
+    named = "'me/m' is in these results in 5 revisions: me/m@a, me/m@b, me/m@c, me/m@d, me/m@e; name"
+    with pytest.raises(BadValue, match=named):
+        weir.results_beside(tmp_path / "own", tmp_path / "mteb", published_as=["me/m=all-MiniLM-L6-v2"])
+
+
+@pytest.mark.parametrize("names", [("de", "de"), (None, "default"), (None, None)])
+def test_two_subsets_of_one_name_are_refused(names, tmp_path):
+    named = [{"hf_subset": name} if name else {} for name in names]
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({"scores": {"test": [one | {"ndcg_at_10": 0.5} for one in named]}}))
+    with pytest.raises(FormatError, match="found 2 subsets as 'test', two of one name"):
+        mteb_scores(file)
+
+
 def test_per_cent_in_results_of_mteb_are_refused(tmp_path):
     file = tmp_path / "mine.json"
     file.write_text(json.dumps({"task_name": "mine", "scores": {"test": [{"ndcg_at_10": 30.2}]}}))

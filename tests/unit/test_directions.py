@@ -185,6 +185,9 @@ def test_orders_and_gains_of_less_is_better_are_those_of_the_complement():
     ]
     best_first = [line[0].text for line in order_tables([less])[0].rows[1:]]
     assert best_first == [line[0].text for line in order_tables([more])[0].rows[1:]]
+    by_draws = order_agreement(runs, first, second, parse_measure("P(rel=0)@2"), test="permutation")
+    assert "(paired permutation-test, Holm)" in str(order_tables([by_draws])[2])
+    assert "(paired t-test, Holm)" in str(order_tables([more])[2])
     with pytest.raises(BadValue, match="order systems by another measure"):
         order_agreement(runs, first, second, parse_measure("Judged@2"))
     gains = {

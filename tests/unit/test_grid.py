@@ -55,6 +55,13 @@ def test_systems_are_rows_where_that_fits_and_columns_where_only_that_does():
     assert shown(many).split("\n")[2].startswith("system ")
 
 
+def test_each_grid_in_latex_has_the_legend_of_its_marks():
+    grids = grids_marked(grid_tables(rows(measures=("nDCG@10", "R@100"))))
+    parts = tables_as_text(grids, "latex").split("\n\n")
+    assert ["bold: the best of its dataset" in part for part in parts] == [True, True]
+    assert tables_as_text(grids, "text").count("* the best") == 1
+
+
 def test_the_best_of_each_dataset_is_marked_and_ties_of_it_are_too():
     found = [
         Row("one", "a", "AP", 0.5, 0, 1, 3, 3),

@@ -306,3 +306,36 @@ def test_the_header_of_a_tar_is_known(tmp_path):
 )  # fmt: skip
 def test_the_split_of_judgments_is_read_from_the_name_of_their_file(name, split):
     assert split_of(name) == split
+
+
+NAMELESS_ROWS = {
+    "judgments": {"query_id": "q1", "doc_id": "d1", "relevance": 1},
+    "golden": {"query": "red boots", "relevant_ids": ["d1", "d2"]},
+    "members": {"query": "red boots", "relevant": [{"id": "d1"}, {"id": "d2"}]},
+    "retrieved": {"query": "red boots", "results": [{"id": "d1", "score": 2.0}, {"id": "d2", "score": 1.0}]},
+    "clicks": {"query": "red boots", "doc_id": "d1", "position": 1, "clicks": 1, "impressions": 4},
+}
+
+
+@pytest.mark.parametrize("value", [7, "d7", ["d7", "d8"], [3.0, 2.0]], ids=str)
+@pytest.mark.parametrize("row", NAMELESS_ROWS)
+def test_a_field_without_a_name_plays_no_role(tmp_path, row, value):
+    """It was read wherever a role had no field: as excluded documents, candidates, ranks, grades."""
+    rows, found = NAMELESS_ROWS[row], []
+    inner = {
+        n: [one | {"": value} for one in v]
+        for n, v in rows.items()
+        if isinstance(v, list) and isinstance(v[0], dict)
+    }
+    for name, given in (("plain", rows), ("more", rows | {"": value}), ("inner", rows | inner)):
+        path = tmp_path / "rows.jsonl"
+        path.write_text(json.dumps(given) + "\n")
+        report = weir.import_files(
+            path, tmp_path / name, {"retrieved": "results"} if row == "retrieved" else None
+        )
+        files = sorted(
+            one for one in (tmp_path / name).rglob("*") if one.is_file() and one.name != "import.json"
+        )
+        found.append([(one.name, one.read_text()) for one in files])
+        assert ("(no name)" in "\n".join(report.lines())) == (given != rows)
+    assert found[0] == found[1] == found[2]

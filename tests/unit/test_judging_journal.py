@@ -60,6 +60,30 @@ def test_events_cannot_be_changed_by_anybody(journal):
     other.close()
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"grade": 7},
+        {"grade": 1.5},
+        {"grade": "two"},
+        {"grade": None},
+        {"kind": "rated"},
+        {"task": "Judge"},
+        {"kind": "preferred", "task": "rankings", "grade": 2},
+    ],
+    ids=str,
+)
+def test_an_event_that_weir_does_not_write_is_refused_by_its_number(journal, other):
+    """The file edited by hand: neither is a grade beyond the scale counted, nor an unknown event dropped."""
+    journal.declare({"grades": [0, 1, 2, 3]})
+    journal.append(graded("ann", "d1", 2), graded("ben", "d2", 3))
+    read_qrels(journal.path)
+    journal.append(replace(graded("ann", "d1", 2), **other))
+    for read in (read_qrels, read_raters):
+        with pytest.raises(FormatError, match=r"event 3: .* with grades of"):
+            read(journal.path)
+
+
 def test_two_processes_and_many_threads_write_to_one_journal(journal):
     other = Journal.open(journal.path)
     numbers = range(40)

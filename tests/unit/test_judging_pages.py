@@ -22,6 +22,7 @@ from tests.unit.judging_place import (
     TOKENS,
     Visitor,
     pool_of,
+    shop,
     subject_with_texts,
     visitors,
 )
@@ -120,6 +121,28 @@ def test_judges_see_their_own_pages_alone(place):
     assert ann.get("q", "nowhere").status_code == 404
     assert ann.post("answer", number="99999", grade=1).status_code == 404
     assert ann.post("answer", number="-1", grade=1).status_code == 404
+
+
+@pytest.mark.parametrize("changed", ["line gone", "texts exchanged"])
+def test_an_answer_to_a_page_of_an_earlier_pool_is_refused(tmp_path, changed):
+    """The pool was opened again, with another sheet, while a page stood open: its number is another pair's now."""
+    rooms, _, ann, *_ = visitors(tmp_path)
+    page = ann.read()
+    rooms.close()
+    sheet = tmp_path / "pool" / "to_judge.tsv"
+    head, first, *lines = sheet.read_text().splitlines()
+    if changed == "texts exchanged":
+        lines = ["\t".join([*first.split("\t")[:-1], "another text"]), *lines]
+    sheet.write_text("\n".join([head, *lines]) + "\n")
+    rooms = Rooms.of_pools(tmp_path / "pool", judges=("ann", "ben", "cyd"))
+    ann = Visitor(rooms, ann.token)
+    given = {"number": page["pair"]["number"], "key": page["pair"]["key"], "grade": 2}
+    refused = ann.post("answer", shown=page["pair"]["shown"], **given)
+    assert refused.status_code == 400
+    assert "load it again" in refused.text
+    again = ann.read()["pair"]
+    assert ann.post("answer", shown=again["shown"], **given).status_code == 303
+    rooms.close()
 
 
 def test_a_pair_that_is_looked_at_stays_until_it_is_answered(place):
@@ -977,3 +1000,24 @@ def test_without_documents_nothing_is_offered_that_cannot_be_done(files):
     funnel = bare.get("/c/judged/questions/funnel.json").json()
     assert funnel["command"].endswith("judged.csv first.trec reranked.trec")
     rooms.close()
+
+
+def test_labels_of_texts_that_changed_since_are_told(tmp_path):
+    """By the pool's sheet, beside the journal."""
+    rooms, _, ann, *_ = visitors(tmp_path)
+    for _ in range(3):
+        ann.answer(ann.read(), grade=2)
+    rooms.close()
+    journal, targets = (
+        tmp_path / "pool" / "judgments.sqlite",
+        [tmp_path / "qrels.tsv", *tmp_path.glob("*.trec")],
+    )
+
+    def told():
+        shown = weir.labels.relabel(journal, *targets, collection=tmp_path / "shop").notes()
+        scored = weir.evaluate(journal, targets[1], "AP", collection=tmp_path / "shop").notes()
+        return ["have another text" in " ".join(map(str, notes)) for notes in (shown, scored)]
+
+    assert told() == [False, False]
+    shop(tmp_path, {name: text.replace("boots", "sandals") for name, text in DOCS.items()})
+    assert told() == [True, True]

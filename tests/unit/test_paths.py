@@ -126,6 +126,7 @@ def test_the_table_holds_every_function_that_takes_judgments():
         "official_scores",
         "fitness",
         "verify",
+        "reproduce",
         "p_mrr",
         "judge",
         "results",

@@ -21,12 +21,12 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError, LossWarning, RankingWarning
+from weir.files.journal_labels import SHEET
 from weir.files.records import write_collection
 from weir.files.runs import read_qrels
 from weir.files.write import write_run
 from weir.plugins.labels.pools import (
     HEAD,
-    SHEET,
     judging_pool,
     open_sheet,
     read_sheet,
@@ -373,3 +373,13 @@ def test_labels_with_other_texts_than_the_collection_are_told_wherever_the_two_m
         score_files(str(people), [tmp_path / "one.trec"], labels=labels).notes,
     ):
         assert sum("another text than in" in str(note) for note in notes) == told
+
+
+@pytest.mark.parametrize(
+    ("new", "told"), [({"d1": 1, "d2": 0}, True), ({"d1": 4, "d2": 1}, True), ({"d1": 3, "d2": 1}, False)]
+)
+def test_new_judgments_of_another_scale_are_told(tmp_path, new, told):
+    weir.Run.of({"q1": {"d1": 2.0, "d2": 1.0}}).save(tmp_path / "a.trec")
+    weir.Qrels.of({"q1": {"d3": 3, "d4": 1}}).save(tmp_path / "j.qrels")
+    shown = weir.labels.relabel(weir.Qrels.of({"q1": new}), tmp_path / "j.qrels", tmp_path / "a.trec")
+    assert any("count together as they stand" in str(note) for note in shown.notes()) == told

@@ -198,7 +198,7 @@ def grids_marked(grids: Sequence[GridTable], legend: bool = True) -> tuple[Table
 
     legend: add a table of full names of systems with short names.
     """
-    tables = [grid.marked() for grid in grids]
+    tables = [replace(grid.marked(), own=grid.notes) for grid in grids]
     if tables:
         tables[-1] = replace(tables[-1], notes=tuple(dict.fromkeys(n for grid in grids for n in grid.notes)))
     names = dict.fromkeys(n for grid in grids if legend for n in grid.legend())

@@ -29,9 +29,9 @@ from weir.cli.terminal import present, say, show_results, show_tables, tell
 def fetch_command(names: tuple[str, ...], quiet: bool) -> None:
     """Download collections, verify them, and prepare them.
 
-    NAMES: collections or groups of the catalogue (see weir list datasets), or references such as
-    hf:mteb/nfcorpus, fetched at their newest commit. An interrupted download continues. For a collection
-    under licence, how to obtain it is printed.
+    NAMES: collections or groups of the catalogue (weir list datasets), or references such as hf:mteb/nfcorpus,
+    fetched at their newest commit. An interrupted download continues. For a collection under licence, how to
+    obtain it is printed.
     """
     for name in names:  # before anything is downloaded
         datasets.fetch.refuse_unknown(name)
@@ -54,8 +54,8 @@ def convert_command(source: Path, target: Path, given: Given, quiet: bool) -> No
     The names give the formats: .trec (.txt, .run, .qrels), .json, .csv, .tsv, .parquet, .arrow (.feather,
     .ipc), .pickle; except for tables, .gz or .zst after them packs the file. No code in a pickle is run.
     Every number survives in full. OUT appears whole or not at all. Data that its format cannot hold is
-    refused, except a column of origins of judgments and unrelated columns, whose loss is reported. --collapse
-    '#' makes documents of passages, each with the score of its best passage.
+    refused, except origins of judgments, unrelated columns and queries without documents, whose loss is reported.
+    --collapse '#' makes documents of passages, each with the score of its best passage.
     """
     from weir.files.write import convert
 
@@ -73,7 +73,7 @@ def stats_command(names: tuple[str, ...], given: Given, form: str | None) -> Non
 
     NAMES: catalogue names, groups, folders, golden sets, references, or files of judgments alone. A
     collection without documents, queries or judgments is described by its other parts. Everything is counted
-    from the files, nothing is quoted.
+    from the files.
     """
     alone = [name for name in names if api.results_folder.is_judgments(name)]
     for name in [*alone, *(name for name in names if name not in alone)]:
@@ -108,10 +108,10 @@ def subset_command(dataset: str, given: Given, form: str | None) -> int:
 def align_command(dataset: str, others: tuple[str, ...], given: Given, form: str | None) -> int:
     """List the benchmark collections that are most like yours.
 
-    Scores are averaged by likeness. DATASET: a collection by name or path; OTHERS: collections to compare it
-    with, whose texts are read, so that shared words count. Without OTHERS, collections of the catalogue with
-    published lengths and many published scores are compared by task and by lengths of queries and documents.
-    Systems are listed if they have published scores on all of them.
+    DATASET: a collection by name or path; OTHERS: collections to compare it with, whose texts are read, so that
+    shared words count. Without OTHERS, collections of the catalogue with published lengths and many published
+    scores are compared by task and by lengths of queries and documents. Systems with published scores on all
+    of the listed collections follow with their mean, weighted by likeness.
     """
     return present(api.auditing.align(dataset, *others, **given), form)
 

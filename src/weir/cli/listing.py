@@ -46,8 +46,8 @@ def models_command(name: str | None, given: Given, form: str | None) -> int:
 def measures_command(measure: str | None, form: str | None) -> int:
     """List the measures, their settings and their sources.
 
-    MEASURE: one alone, by its name here or elsewhere, such as nDCG, 'AP(rel=2)' or ndcg_cut_10. Any measure
-    can be condensed, as in condensed(nDCG@10): unjudged documents are first removed from the ranking.
+    MEASURE: the only measure to list, by its name here or elsewhere, such as nDCG, 'AP(rel=2)' or ndcg_cut_10.
+    Any measure can be condensed, as in condensed(nDCG@10): unjudged documents are first removed from the ranking.
     """
     return present(api.listings.measures(measure), form)
 

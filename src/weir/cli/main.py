@@ -357,7 +357,7 @@ class _Unread(BaseException):
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
-    0 for success; 1 if a command says so, as weir gate does; 2 for bad input; 70 for an unexpected error, with
+    0 for success; 1 or 3 if a command says so, as weir gate does; 2 for bad input; 70 for an unexpected error, with
     the name of a report; 71 for too little memory; 130 when interrupted, 143 when terminated. WEIR_DEBUG=1 shows
     tracebacks.
 

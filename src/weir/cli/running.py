@@ -171,7 +171,8 @@ def results_command(
     that share a letter cannot be told apart, and the last column is the mean over datasets, a group counting
     as one. Otherwise, and with --long, each mean has its own line, with its 95% interval over
     queries. Datasets and systems are in the order in which they were first finished. Tables fit the terminal;
-    a pipe gets whole rows unless COLUMNS is set.
+    a pipe gets whole rows unless COLUMNS is set. --per-query, --provenance, --published and --scorer replace
+    the tables.
     """
     face, chosen = (
         api.results_folder,
@@ -248,13 +249,14 @@ def verify_command(folder: Path, form: str | None, given: Given, quiet: bool) ->
 
 @click.command("reproduce")
 @click.argument("folder", type=PATH, default=Path("results"))
-@options("weir.api.results_folder.reproduce", "model tolerance nearest datasets systems",
-         model={"flags": "--published"}, tolerance={"metavar": "DECIMALS"}, nearest={"flags": "--all"})  # fmt: skip
+@options("weir.api.results_folder.reproduce", "model tolerance nearest datasets systems collection",
+         model={"flags": "--published"}, tolerance={"metavar": "DECIMALS"}, nearest={"flags": "--all"},
+         collection={"metavar": "[NAME=]COLLECTION"})  # fmt: skip
 @click.option("--page", type=OUTPUT, metavar="FILE",
               help="Write a page, .md or .html: two commands for each result that claims a published score, what came "
                    "out, when, where and by which version, from the folder's records.")  # fmt: skip
 @published_as_option
-@forms("json")
+@forms("json", "latex", "markdown")
 def reproduce_command(folder: Path, given: Given, names: Given, page: Path | None, form: str | None) -> int:
     """Check published scores.
 
@@ -263,7 +265,8 @@ def reproduce_command(folder: Path, given: Given, names: Given, page: Path | Non
     decimal, and explained if they agree after scoring by a rule that the publisher documents, such as another
     order of ties. The exit code is 0 if every score is reproduced or explained or nothing is published, 1 if a score
     differs, 2 for bad input. It is 3 if no score differs but some are left open: on other data than the published,
-    or on a collection that is not here to be scored again.
+    or on a collection that is not here to be scored again, unless the rankings show that neither ties nor the
+    publisher's rules can explain the difference.
     """
     checks = api.results_folder.reproduce(folder, **given, **names)
     code = present(checks, form)

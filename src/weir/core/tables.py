@@ -111,6 +111,10 @@ class Table:
     """Column that HTML shows right after the keys, such as a mean over the others, where no screen cuts it off."""
     turned: Table | None = None
     """The table with rows and columns exchanged, used in a terminal if that makes fewer tables."""
+    own: tuple[str, ...] | None = None
+    """Of `notes` that stand below the last of several tables, the sentences of this table, as LaTeX sets them; None
+    for all.
+    """
 
     @property
     def numbers(self) -> range:
@@ -211,7 +215,8 @@ class Table:
         sentences in small print below; commands are comments.
         """
         second = any(cell.second for row in self.rows for cell in row)
-        sentences = [*self.above, *map(_in_bold, self.notes), *["underlined: the second best"] * second]
+        notes = self.notes if self.own is None else self.own
+        sentences = [*self.above, *map(_in_bold, notes), *["underlined: the second best"] * second]
         lines = [rf"\noindent\textbf{{{_latex_escaped(self.title)}}}\par\smallskip"] if self.title else []
         if self.header:
             head = _latex_row(_latex_escaped(name[:1].upper() + name[1:] if i < self.keys else name)

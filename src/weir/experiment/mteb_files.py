@@ -54,8 +54,8 @@ def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
 
 
 def _told_apart(files: Mapping[Path, set[tuple[str, str, str]]], root: Path) -> dict[Path, str]:
-    """Return what follows a model's name for each of its files: "" for one revision, else "@" and the revision, or
-    the file's path if two files of a revision have a mean of the same."""
+    """Return {file: suffix of the model's name}: "" for one revision, else "@" and the revision, or the file's path
+    if two files of a revision have a mean of the same task, split and measure."""
     revisions = {file: _revision_of(file) for file in files}
     if len(set(revisions.values())) == 1:
         revisions = dict.fromkeys(files, "")
@@ -104,8 +104,11 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
             raise FormatError(
                 file, f"no list of subsets as '{split}'", "scores of each subset, as MTEB writes them"
             )
-        for scores in subsets:
-            subset = str(scores.get("hf_subset", "default"))
+        named = [str(scores.get("hf_subset", "default")) for scores in subsets]
+        if len(set(named)) < len(named):
+            several = f"{len(named)} subsets as '{split}', two of one name ({', '.join(named)})"
+            raise FormatError(file, several, "a name for each, as hf_subset, which tells their means apart")
+        for subset, scores in zip(named, subsets, strict=True):
             of = collections.get(task, task) if subset == "default" else f"{task}#{subset}"
             for name, mean in scores.items():
                 match = re.fullmatch(r"([a-z_]+)_at_(\d+)", name)

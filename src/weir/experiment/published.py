@@ -16,6 +16,7 @@ import numpy as np
 
 from weir.argument_types import checked
 from weir.core.results import ResultKind
+from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.core.tables import Table, table_of
 from weir.datasets import catalogue
@@ -70,6 +71,22 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
             if tied:
                 scores[row] -= _STEP * _F(tied)
     return np.round(single.astype(np.float64), _DECIMALS).astype(_F).astype(np.float64)
+
+
+def close_queries(run: Run, ties: str, cutoff: int | None) -> int:
+    """Return the number of queries in whose first `cutoff` ranks unequal scores are tied by a publisher's rule.
+
+    ties: as in `Publisher`.
+    cutoff: None for all ranks.
+    """
+    longest = int(np.diff(run.ptr).max(initial=0))
+    within = {"anserini": 2e-4 + 2e-6 * longest, "trec9": 0.0}.get(ties, -1.0)  # as in `lowered`
+    single, query = run.score.astype(_F).astype(np.float64), run.query_of_row()
+    close = (single[:-1] - single[1:] <= within) & (run.score[:-1] > run.score[1:])
+    close &= query[:-1] == query[1:]
+    if cutoff is not None:
+        close &= np.arange(len(close)) - run.ptr[query[:-1]] < cutoff
+    return len(np.unique(query[:-1][close]))
 
 
 # ----------
@@ -255,7 +272,7 @@ class PublishedNames:
 
         PUBLISHED may also be a system or model of Weir, such as minilm; it names all models that this
         should reproduce. Raises UnknownName for a name that is not among these results or not published,
-        BadValue for words that fit several published models, and other texts.
+        BadValue for words that fit several published models, and for a text without "=".
         """
         systems = {name: {cell.label or cell.system, cell.system} for cell in cells
                    for name in (cell.system, cell.label, cell.title) if name}  # fmt: skip
@@ -271,6 +288,11 @@ class PublishedNames:
             if not splits or (own and not published_name):
                 raise BadValue(f"'{text}' is no pair of names; expected one such as 'mine=all-MiniLM-L6-v2'")
             if not own:
+                if revisions := [one for one in systems if one.startswith(f"{splits[0][0]}@")]:
+                    many = f"{len(revisions)} revisions: {', '.join(revisions)}"
+                    raise BadValue(
+                        f"'{splits[0][0]}' is in these results in {many}; name the one that is meant"
+                    )
                 names = {*systems, *datasets}
                 raise UnknownName("system, collection or model among these results", splits[0][0], names)
             if own in systems:
@@ -295,7 +317,7 @@ class PublishedNames:
 
 
 def claimant(model: str) -> str | None:
-    """Return a system that should reproduce a published model's scores; None without one."""
+    """Return a system that should reproduce a published model's scores; None if there is none."""
     return next((system for system, models in _claims().items() if model in models), None)
 
 

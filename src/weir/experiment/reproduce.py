@@ -15,14 +15,16 @@ from weir.core.results import ResultKind
 from weir.core.rounding import change, count, one_or_more, score
 from weir.core.run import Run
 from weir.core.scores import Row
+from weir.core.short_names import short_names
 from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset
-from weir.errors import BadValue
+from weir.errors import BadValue, WeirError
 from weir.experiment.published import (
     PublishedNames,
     PublishedScore,
     Publisher,
     Reported,
+    close_queries,
     model_named,
     places_of,
     published,
@@ -39,13 +41,14 @@ from weir.experiment.results import (
     finished_cells,
     group_rows,
     not_as_published,
-    recorded_place,
+    whereabouts,
 )
 from weir.experiment.ties_at_cut import cell_cut_note, with_ties_beyond
 from weir.experiment.why import Scoring, defined_mean, rescored
 from weir.files.runs import read_run
 from weir.measures import Measure, parse_measure
 from weir.measures.evaluate import each_file, names_of_runs
+from weir.measures.measure import within_unit
 from weir.stats.birco import BircoScore, birco_remarks, birco_scores
 
 # ----------
@@ -113,19 +116,22 @@ def reproduce(
     systems: Sequence[str] = (),
     datasets: Sequence[str] = (),
     published_as: Sequence[str] = (),
+    collections: Sequence[str | Path | Dataset] = (),
 ) -> list[PublishedCheck]:
-    """Return how all finished results and complete groups compare with the published scores that they should
-    reproduce.
+    """Return a check of each mean of all finished results and complete groups against each published score that
+    it should reproduce; one check, with the reason, if there is none.
 
     model: compare the only system with this published model instead, by name or unique words.
     decimals: compare at most so many decimals.
     nearest: add the three nearest published scores of other systems.
     systems, datasets: only these, by default all.
     published_as: OWN=PUBLISHED for systems and collections, such as "mine=minilm-l6 v2".
+    collections: where collections are now, as NAME=PATH or PATH.
 
-    A result that differs is scored again by the publisher's rules if its collection is on this machine. Raises
-    FormatError without a result, UnknownName for an unknown model, system or dataset, BadValue for an ambiguous
-    model, or a model and several systems.
+    A result that differs is scored again by the publisher's rules if its collection is on this machine; if it is not,
+    it is off only where its rankings show that neither these rules nor ties can explain the difference. Raises
+    FormatError without a result, UnknownName for an unknown model, system, dataset or collection, BadValue for an
+    ambiguous model, a model and several systems, or a collection of other judgments.
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
@@ -138,9 +144,9 @@ def reproduce(
         raise BadValue(
             f"'{name}' would be compared with {several}; choose one, as by `systems={[next(iter(compared))]!r}`"
         )
-    checks_found = []
+    checks_found, lie_at = [], collection_places(cells, collections)
     for cell in cells:
-        again, called = _Rescored(cell), names.collections.get(cell.dataset, "")
+        again, called = _Rescored(cell, lie_at.get(cell.collection)), names.collections.get(cell.dataset, "")
         known, other = reported_of(cell, called), not_as_published(cell, called)
         for row in cell.rows:
             place = str(cell.folder), cell.split
@@ -150,9 +156,13 @@ def reproduce(
                 claim, because = check.published, None
                 outcome: Outcome = "explained"
                 if check.outcome == "off" and claim is not None and not again.is_here:
-                    lost = f"no judgments at {recorded_place(cell)}"
-                    outcome = "not scored again"
-                    because = f"{lost}, so ties and the publisher's rules were not tried"
+                    far = again.is_beyond(claim, row, decimals)
+                    outcome = "off" if far else "not scored again"
+                    remedy = f"say where it lies now with `collection={ {cell.collection: 'PATH'} }`"
+                    tried = "could explain this difference" if far else f"were tried; {remedy}"
+                    because = (
+                        f"the collection {whereabouts(cell)}; neither ties nor the publisher's rules {tried}"
+                    )
                 elif check.outcome == "off" and claim is not None:
                     ways = documented(publisher_of(claim.model), parse_measure(check.measure))
                     means = ((reason, again.mean_under(scoring)) for reason, scoring in ways)
@@ -236,6 +246,8 @@ class _Rescored:
     """A result that can be scored again by other rules."""
 
     cell: ResultCell
+    place: str | Path | Dataset | None = None
+    """Where its collection is now, if the user says so."""
 
     @property
     def is_here(self) -> bool:
@@ -257,6 +269,28 @@ class _Rescored:
         low, high = (end for end in ends if end is not None)
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
+    def is_beyond(self, claim: PublishedScore, row: Row, decimals: int | None) -> bool:
+        """Return True if the rankings alone show that neither ties nor the publisher's rules give a published
+        score."""
+        measure, rules = parse_measure(row.measure), publisher_of(claim.model)
+        if row.lowest is None or row.highest is None or not within_unit(row.measure):
+            return False
+        try:
+            run = read_run(self.cell.run)
+            own = rules.self_match == "drop" and len(run.without_self()) < len(run)
+        except WeirError:
+            return False
+        if own or cell_cut_note(self.cell, run, measure, False) is not None:
+            return False
+        # The recorded bounds hold for equal scores; a query whose scores are equal by the publisher's rule alone may
+        # have any value from 0 to 1.
+        queries = row.queries if row.counted is None else row.counted
+        share = close_queries(run, rules.ties or "trec", measure.cutoff) / queries
+        low, high = row.lowest - share, row.highest + share
+        if rules.missing == "answered-only" and row.answered:
+            low, high = min(low, low * queries / row.answered), max(high, high * queries / row.answered)
+        return not low - claim.tolerance(decimals) <= claim.value <= high + claim.tolerance(decimals)
+
     def tied_cut(self, measure: Measure) -> str:
         """Return a note on ties that the result's depth cuts; "" if none are cut, if the rankings were not
         read, or if the ties beyond were searched."""
@@ -265,9 +299,12 @@ class _Rescored:
 
     @cached_property
     def _read(self) -> tuple[Run, Qrels, int | None] | None:
-        dataset = dataset_of(self.cell)
+        dataset = dataset_of(self.cell, self.place)
         if dataset is None:
             return None
+        if self.place is not None and dataset.qrels_fingerprint != self.cell.judgments:
+            place = self.place.name if isinstance(self.place, Dataset) else self.place
+            raise BadValue(f"{place}: its judgments are not those by which {self.cell.dataset} was scored")
         run = read_run(self.cell.run)
         whole = with_ties_beyond(self.cell, dataset, run)
         return (run, dataset.qrels, None) if whole is None else (whole, dataset.qrels, self.cell.depth)
@@ -335,7 +372,7 @@ def birco_of_cells(
 
 
 def check_cells(check: PublishedCheck) -> list[str]:
-    """Return the last cells of a check's row: own score, published score, difference, verdict."""
+    """Return the last cells of the row of a check with a published score: both scores, difference, verdict."""
     claim, difference = check.published, f"{abs(check.difference):.4f}"
     assert claim is not None
     partly = f" to {check.decimals} decimals" if check.decimals != claim.decimals else ""
@@ -350,7 +387,15 @@ def check_cells(check: PublishedCheck) -> list[str]:
     return [ours, claim.printed, change(check.difference), verdicts.get(check.outcome, "other data")]
 
 
-def _reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
+def _reproduce_pages(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
+    names = list(dict.fromkeys(c.title or c.system for c in checks))
+    short = dict(zip(names, short_names(names), strict=True))
+    shown = [(c, short[c.title or c.system]) for c in checks]
+    named = [replace(c, title="" if name == c.system else name) for c, name in shown]
+    return _reproduce_tables(named, advised=False)
+
+
+def _reproduce_tables(checks: Sequence[PublishedCheck], advised: bool = True) -> tuple[Table, ...]:
     numbers: dict[tuple[str, str], int] = {}
     lines = [["dataset", "system", "measure", "ours", "published", "difference", "verdict", "by"]]
     for c in checks:
@@ -365,7 +410,8 @@ def _reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
     phrases: dict[Outcome, str] = {
         "reproduced": "reproduced",
         "off": "off",
-        "not claimed": "published, not claimed (`nearest=True` lists the nearest, `model=MODEL` says what a system is)",
+        "not claimed": "published, not claimed"
+        + " (`nearest=True` lists the nearest, `model=MODEL` says what a system is)" * advised,
         "not published": "with nothing published",
         "within ties": "inside what ties allow (another order of equal scores gives the published score)",
         "explained": "explained (equal once scored by the rules that the publisher documents)",
@@ -388,7 +434,7 @@ def _reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
         if c.because and (c.outcome == "off" or c.outcome in OPEN)
     )
     off = next((c for c in checks if c.outcome == "off" and c.published), None)
-    if off is not None and off.published is not None:
+    if advised and off is not None and off.published is not None:
         notes.append(
             f"why: weir why {off.folder} --published '{off.published.model}' -m '{off.measure}' [--collection PATH]"
         )
@@ -401,5 +447,7 @@ CHECKS = ResultKind(
     "reproduce",
     PublishedCheck,
     _reproduce_tables,
+    page=_reproduce_pages,
+    html=_reproduce_tables,
     outcome=lambda one: "fail" if one.outcome == "off" else "undecided" if one.outcome in OPEN else "pass",
 )

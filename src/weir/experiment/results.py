@@ -50,6 +50,7 @@ from weir.experiment.stages import (
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.leases import locked
 from weir.files.paths import path_of
+from weir.files.records import OWN_FOLDER
 from weir.files.score_files import read_scores, self_match_rule
 from weir.files.text_files import named_file
 from weir.measures import parse_measure
@@ -154,8 +155,7 @@ def keep_order(
     labels: Mapping[str, str] | None = None,
     asked: Iterable[tuple[str, str]] = (),
 ) -> tuple[GridOrder, GridOrder]:
-    """Append datasets and systems to the order file of a results folder, under a lock, and return (order before, order
-    after).
+    """Append datasets and systems to the order file of a results folder; return (order before, order after).
 
     judgments: {split: fingerprint} of judgments that become current, by `split_mark`.
     labels: {system: label}. Another system with the same label loses it.
@@ -181,7 +181,7 @@ def keep_order(
 
 
 def take_back_order(root: Path, before: GridOrder, after: GridOrder) -> None:
-    """Make a results folder's order `before` again if it still is `after`, under a lock."""
+    """Make a results folder's order `before` again if it still is `after`."""
     with locked(root / f".{ORDER}.lock"):
         if GridOrder.read(root) != after:
             return
@@ -213,7 +213,7 @@ def rankings_file(folder: Path, record: Record | None) -> Path:
 
 
 def check_files(record: Record, folder: Path) -> None:
-    """Raise StoreError, with the remedy, for a missing or changed file of a result."""
+    """Raise StoreError for a missing or changed file of a result."""
     try:
         record.verify(folder)
     except StoreError as error:
@@ -523,13 +523,13 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
 
 
 def datasets_counted(cells: Iterable[ResultCell]) -> dict[str, str]:
-    """Return {dataset: which of the same queries and judgments counts} (`counted_once`)."""
+    """Return {dataset: the dataset that counts among all of the same queries and judgments} (`counted_once`)."""
     return counted_once((cell.dataset, cell.asked) for cell in cells)
 
 
 def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
-    """Return the results with the dataset of the same queries and judgments that counts instead, if any, as
-    `Row.repeats`."""
+    """Return the results; `Row.repeats` names the dataset of the same queries and judgments that counts instead,
+    "" if the row's own counts."""
     cells = list(cells)
     instead = {name: "" if one == name else one for name, one in datasets_counted(cells).items()}
     return [
@@ -853,7 +853,7 @@ def _without_copies(cells: Sequence[ResultCell]) -> list[ResultCell]:
     # Of a folder that was copied within the results, the one with the last scores.
     kept: dict[tuple[object, ...], ResultCell] = {}
     for cell in sorted(cells, key=lambda cell: (_when(cell), cell.folder.parent.name == cell.dataset)):
-        same = cell.dataset, cell.split, *_marks(cell), tuple(cell.ranked.files.items())
+        same = cell.dataset, cell.split, cell.system, *_marks(cell), tuple(cell.ranked.files.items())
         if same in kept:
             give_warning(LossWarning(f"left out: {kept[same].folder}: a copy of {cell.folder}"))
         kept[same] = cell
@@ -913,13 +913,26 @@ def place_to_name(cell: ResultCell) -> str:
 
 
 UNKNOWN_PLACE = "PATH"
-"""Stands in commands for the folder of a collection whose path nobody recorded, such as one made in Python."""
+"""Stands in commands for the folder of a collection without a recorded path."""
 
 
 def started_in(cell: ResultCell) -> str:
     """Return the folder in which the program that scored a result was started, from which a relative path of
     the collection begins; "" if unknown."""
     return str(cell.scored[-1][1].facts.get("started_in", ""))
+
+
+def whereabouts(cell: ResultCell) -> str:
+    """Return a phrase on a result's collection that was not found: "was in memory", or its recorded place."""
+    if was_in_memory(cell.scored[-1][1].facts):
+        return "was in memory"
+    return f"is not at {recorded_place(cell) or cell.collection}, or not as it was measured"
+
+
+def was_in_memory(facts: Mapping[str, object]) -> bool:
+    """Return True if scores' recorded facts name a folder that was deleted with its collection, made in Python."""
+    name = Path(str(facts.get("collection", ""))).name
+    return name.startswith(OWN_FOLDER) and not facts.get("started_in")
 
 
 def name_given(cell: ResultCell, base: str | None = None) -> str:
@@ -1061,7 +1074,7 @@ def with_collections(
 def elsewhere(cell: ResultCell) -> str:
     """Return a sentence on why a result's collection was not read, and how to say where it is now."""
     return (
-        f"the collection is not at {recorded_place(cell)}, or not as it was measured; "
+        f"the collection {whereabouts(cell)}; "
         f"say where it lies now with `collection={ {cell.collection: 'PATH'} }`"
     )
 
@@ -1376,7 +1389,8 @@ def whole_seconds(cell: ResultCell) -> float | None:
 
 
 def search_seconds(cells: Iterable[ResultCell]) -> float | None:
-    """Return the seconds that these results' searches took, each counted once; None if all are unknown."""
+    """Return the seconds that these results' searches took, each counted once, without unknown ones; None if all
+    are unknown."""
     seconds: dict[Path, float] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):

@@ -30,6 +30,7 @@ from weir.experiment.results import (
     no_folder,
     nothing_finished,
     order_damage,
+    was_in_memory,
 )
 from weir.experiment.stage_store import INDEXES
 from weir.experiment.stages import (
@@ -126,8 +127,7 @@ def verified(
     fetch: bool = False,
     places: Mapping[str, str | Path] | None = None,
 ) -> list[Verdict]:
-    """Return a verdict for each stage of a results folder, which compares checksums, means, scores, names and
-    data with its record.
+    """Return a verdict for each stage of a results folder, on its checksums, means, scores, names and data.
 
     fetch: allow downloads; otherwise nothing is written.
     places: {dataset: path}, by default the recorded place, else the catalogue.
@@ -272,7 +272,8 @@ def _check_scores(
     where = str(scored.facts["collection"]), str(scored.facts["split"])
     there = collection(*where, str(scored.facts["dataset"]))
     if isinstance(there, str):
-        finding.unchecked.append(f"not scored again: {there}")
+        lost = "the collection was in memory" if was_in_memory(scored.facts) else there
+        finding.unchecked.append(f"not scored again: {lost}")
         return
     problems = list(_collection_problems(ran, scored, there, where[0]))
     finding.problems += problems

@@ -129,7 +129,8 @@ def _permissions(path: Path) -> int | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for `-`, standard output's file, and a pipe, device or socket: written through, not replaced.
+    """Return True for `-`, standard output's file, a pipe, device or socket, which are written through, not
+    replaced.
 
     Links are followed. False for a missing path.
     """

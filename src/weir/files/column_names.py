@@ -44,8 +44,11 @@ class FieldNames:
     events: frozenset[str]
     """Words by which a log names what a user did with a result."""
     containers: frozenset[str]
+    """Fields around a list of queries."""
     inner: frozenset[str]
+    """Fields whose members belong to the query itself."""
     unanswerable: Mapping[str, frozenset[str]]
+    """{field: values that say that a question has no answer}."""
     totals: frozenset[str]
     """Names of a last row that sums up the rows above."""
     failed: frozenset[str]
@@ -101,7 +104,7 @@ def _called(columns: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def of_role(columns: Iterable[str], role: str) -> list[str]:
-    """Return the columns with the most usual name for a role such as "query" that occurs; [] without any.
+    """Return the columns with the most usual name found for a role such as "query"; [] without any.
 
     PyTerrier's `docid` is ignored beside `docno`.
     """
@@ -113,8 +116,8 @@ def of_role(columns: Iterable[str], role: str) -> list[str]:
 
 
 def identifier_names(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns whose names can only mean identifiers; of each role only those with the most usual
-    name, such as `doc_id` before `sku`."""
+    """Return the columns whose names can only mean identifiers, role by role; of several names of a role the
+    most usual, such as `doc_id` before `sku`."""
     listed = list(columns)
     called = dict(_called(listed))
     return [one for role in roles for one in of_role(listed, role) if called[one] in field_names().ids(role)]
@@ -168,8 +171,8 @@ def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tu
     """Return the positions, from 0, of the columns of query, document and score (of a run) or grade (of
     judgments).
 
-    Raises FormatError, or BadValue without a `path`, for a missing or ambiguous column, and judgments with
-    ranks.
+    Raises FormatError, or BadValue without a `path`, for a missing or ambiguous column, and judgments with a
+    column `score` and ranks.
     """
     query, doc, value = (
         _chosen(columns, what, path) for what in ("query", "document", "score" if kind == "run" else "grade")
@@ -251,7 +254,7 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
 
 
 def is_named(columns: Sequence[str]) -> bool:
-    """Return True if a cell can only be the name of a column, so that the line is a header."""
+    """Return True if a cell can only be the name of a column."""
     return any(
         name in field_names().ids(role)
         for role in ("query_id", "query", "doc", "grade", "score")
@@ -331,7 +334,7 @@ def is_sheet(columns: Sequence[str]) -> bool:
 
 
 def kind_of(columns: Sequence[str], path: object) -> Kind:
-    """Return "run" or "qrels", by column names; raises FormatError if a column is missing."""
+    """Return "run" or "qrels", by column names; raises FormatError for a missing or ambiguous column."""
     judged = _have(columns, "grade") or sorted(map(fold, columns)) == sorted(map(fold, BEIR_HEAD))
     kind: Kind = "qrels" if judged else "run"
     three_columns(columns, kind, path)

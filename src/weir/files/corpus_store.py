@@ -62,7 +62,7 @@ def _column_files(name: str) -> tuple[str, str]:
 
 
 class _ColumnHash:
-    """An incremental SHA-256 of a text column's bytes and offsets; it does not depend on how texts are batched."""
+    """An incremental SHA-256 of a text column's bytes and offsets."""
 
     def __init__(self) -> None:
         self.rows = self.bytes = 0
@@ -268,7 +268,7 @@ class _MetadataColumn:
         return hashlib.sha256(repr([file.to_json() for file in files]).encode()).hexdigest()[:32]
 
     def document_batches(self) -> Iterator[list[dict[str, tuple[list[Scalar], bool]]]]:
-        """Yield lists of {field: (values, True if they were a list)}."""
+        """Yield lists of {field: (values, True if they were a list)}, one for each document."""
         for start in range(0, len(self.column or ()), BATCH_DOCUMENTS):
             assert self.column is not None
             texts = self.column.slice(start, start + BATCH_DOCUMENTS).tolist()

@@ -436,8 +436,7 @@ class HubRevision:
 
 
 def hub_revision(repository: str, revision: str = "main") -> HubRevision:
-    """Return the commit and files of a data set of the Hugging Face hub, such as "mteb/nfcorpus", as the hub
-    now has them.
+    """Return the commit and files of a data set of the Hugging Face hub, such as "mteb/nfcorpus".
 
     revision: a branch, tag or commit.
 

@@ -313,7 +313,7 @@ def names_of_columns(path: Path, form: Format) -> list[str]:
 
 def kind_of_file(path: Path) -> Kind:
     """Return "run" or "qrels", by the columns; JSON with a fraction is a run. Raises FormatError if neither is
-    certain.
+    certain, as with whole numbers as scores.
     """
     form = format_of(path, "run")
     if form.name == "trec":

@@ -154,6 +154,8 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
     """Return a run, in any form of `run_from`, joined with judgments; files and large frames are joined while
     they are read.
 
+    ties: rule for comparing scores, in place of a Run's own.
+
     Raises the errors of `run_from`.
     """
     if isinstance(value, (str, os.PathLike)):

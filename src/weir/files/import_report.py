@@ -16,8 +16,8 @@ _SHOWN = 12  # names in a message
 
 
 def import_losses(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield a sentence on each part that an import left out, if an import wrote these files; an unreadable
-    report is skipped."""
+    """Yield a sentence on each loss in the reports of imports beside these files or one folder above; unreadable
+    reports are skipped."""
     folders = dict.fromkeys(folder for path in paths for folder in list(path.parents)[:2])
     for report in (folder / REPORT for folder in folders):
         with suppress(OSError, FormatError, ValueError, LookupError, TypeError, AttributeError):
@@ -45,6 +45,6 @@ def not_imported(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def say_import_losses(path: Path) -> None:
-    """Warn (LossWarning) of the parts that an import left out, if an import wrote this file."""
+    """Warn (LossWarning) of the `import_losses` of this file."""
     for sentence in import_losses([path]):
         give_warning(LossWarning(sentence))

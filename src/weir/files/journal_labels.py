@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from weir.core.qrels import Origins, Qrels
 from weir.errors import BadValue, FormatError, warn_of_ranking
 from weir.files.text_files import JOURNAL_HEAD, first_bytes
 
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
 APPLICATION_ID, JOURNAL_VERSION = 0x57656972, 1
 """The application id in SQLite's header that marks a journal, and the version of its tables and views."""
+SHEET = "to_judge.tsv"
+"""The sheet of a pool, beside its journal, with the texts of queries and documents."""
 HUMAN, ACCEPTED = "human", "human (suggested)"
 """Origins of a grade: given by a person, or by a model and accepted by a person."""
+Kind: TypeAlias = Literal[
+    "graded", "accepted", "unable", "later", "preferred", "noted", "withdrawn", "undone"
+]
+"""A kind of event: a grade, an accepted suggestion, "cannot tell" (with the reason), a pair deferred, a preference, a
+note, a withdrawn label, or an undo.
+"""
+Task: TypeAlias = Literal["judge", "again", "decide", "documents", "rankings"]
+"""A task: a first judgment, a second one of the same pair, the decision of a disagreement, or the comparison
+of two documents or two rankings.
+"""
 
 
 def is_journal(path: Path, head: bytes | None = None) -> bool:
@@ -86,12 +102,27 @@ def _rows(path: Path, sql: str, *values: str) -> list[tuple[Any, ...]]:
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:
+            _refuse_other_events(path, connection)
             rows = connection.execute(sql, values).fetchall()
         finally:
             connection.close()
-    except (sqlite3.Error, UnicodeError, OverflowError) as error:
+    except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
         raise _damaged(path, str(error)) from None
     return rows
+
+
+_GRADES, _PREFERENCES = tuple(range(10)), (-1, 0, 1)
+
+
+def _refuse_other_events(path: Path, connection: Connection) -> None:
+    [stored] = connection.execute("SELECT value FROM settings WHERE name = 'grades'").fetchone() or ["null"]
+    grades = json.loads(stored) or _GRADES
+    for number, kind, task, grade in connection.execute("SELECT number, kind, task, grade FROM events"):
+        scale = _PREFERENCES if kind == "preferred" else grades
+        foreign = kind not in get_args(Kind) or task not in get_args(Task)
+        if foreign or (kind in ("graded", "accepted", "preferred") and grade not in scale):
+            expected = f"events that weir open wrote, with grades of {', '.join(map(str, scale))}"
+            raise FormatError(path, f"event {number}: {kind}, {task}, grade {grade}", expected)
 
 
 def _damaged(path: Path, why: str) -> FormatError:

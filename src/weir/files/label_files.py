@@ -27,7 +27,7 @@ from weir.files.column_names import (
 )
 from weir.files.formats import MISSING, cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
-from weir.files.journal_labels import is_journal, read_journal, read_judges
+from weir.files.journal_labels import SHEET, is_journal, read_journal, read_judges
 from weir.files.json_files import json_rows, once, whole_json
 from weir.files.json_record import json_fault
 from weir.files.one_system import REMEDIES, refuse_several_systems
@@ -88,8 +88,8 @@ class _LabelTable:
     def labels(self, rater: str | None = None) -> Qrels:
         """Return the labels in a column, by default the only one; empty cells are skipped.
 
-        Raises FormatError for an unknown or ambiguous column, an unreadable cell, two labels of a pair, and no
-        label.
+        Raises FormatError for an unknown or ambiguous column, an unreadable cell, different labels of a pair, and
+        no label.
         """
         if rater is not None and rater not in self.names:
             raise FormatError(self.path, f"no column '{rater}'", f"one of {', '.join(self.names)}")
@@ -143,7 +143,7 @@ class _LabelTable:
     def by_origin(self) -> dict[str, Qrels]:
         """Return {origin: labels}, "" for rows without one; {} without a column of origins.
 
-        Raises FormatError for an unreadable cell, and two labels of a pair by one origin.
+        Raises FormatError for an unreadable cell, and different labels of a pair by one origin.
         """
         if self.origin is None:
             return {}
@@ -259,8 +259,9 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
     """Return the labels in a folder of `weir judge`, judgments of any format, or another tool's table.
 
     A table (CSV, TSV, JSON) has columns of query, document and label under usual names; FILE#COLUMN chooses the
-    labels, FILE#JUDGE a judge of a journal. Labels are numbers or `words`, {text: grade}; empty cells are
-    skipped. Raises FormatError for a missing file, other content and two labels of a pair.
+    labels, FILE#JUDGE a judge of a journal. Labels are numbers or `words`, {text: grade}, by default yes, no and
+    the like; empty cells are skipped. Raises FormatError for a missing file, other content and different labels
+    of a pair.
     """
     file, column = _located(path_of(path))
     if is_journal(file):
@@ -298,11 +299,13 @@ class LabelTexts:
 
 
 def label_texts(labels: object) -> LabelTexts:
-    """Return the texts of queries and documents in a file of labels; empty if it has none, and for a value that
-    is no path."""
+    """Return the texts of queries and documents in a file of labels, of a journal those on its sheet; empty if it has
+    none, and for a value that is no path."""
     file = _located(path_of(labels))[0] if isinstance(labels, (str, os.PathLike)) else None
     table = None
-    if file is not None and not is_stream(file) and not is_journal(file) and _may_hold_texts(file):
+    if file is not None and not is_stream(file) and is_journal(file):
+        file = file.with_name(SHEET) if file.with_name(SHEET).is_file() else None
+    if file is not None and not is_stream(file) and _may_hold_texts(file):
         with suppress(FormatError):  # judgments of another layout
             table = _table(file, BINARY_WORDS)
     if table is None:
@@ -331,11 +334,12 @@ def _may_hold_texts(file: Path) -> bool:
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
     """Return {rater: labels} of a file.
 
-    Raters are a journal's judges, else origins ("of no named origin" for none), else label columns, else the file.
+    Raters are a journal's judges, else several origins ("of no named origin" for none), else several label
+    columns, else the file.
 
     words: {label: grade} for words.
 
-    Raises FormatError without labels, and for two labels of a pair by one rater.
+    Raises FormatError without labels, and for different labels of a pair by one rater.
     """
     file, column = _located(path_of(path))
     if column is None and is_journal(file):

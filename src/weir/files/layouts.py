@@ -123,7 +123,8 @@ class CollectionLayout:
         return _needed(self.qrels.get(split), self.root, "judgments", (f"qrels/{split}.tsv", *QRELS))
 
     def default_split(self) -> str:
-        """Return the declared split, else "test", else the only one; raises FormatError for several others."""
+        """Return the declared split, else "test" if it exists or nothing is judged, else the only one; raises
+        FormatError for several others."""
         if self.split or not self.qrels or "test" in self.qrels:
             return self.split or "test"
         if len(self.qrels) == 1:
@@ -296,8 +297,8 @@ _NUMBERED = re.compile(r"data-\d{5}-of-\d{5}\.arrow|\d{4}\.parquet")
 
 
 def naming_path(path: Path) -> Path:
-    """Return the absolute path whose name says what a file holds: the folder of a table that only has a number, as
-    `save_to_disk` and the hub's conversion name them (queries/train/0000.parquet), else the file."""
+    """Return the absolute path whose name says what a file holds: the file's, or its folder's if the file has only a
+    number, such as queries/train/0000.parquet."""
     whole = path.absolute()
     return whole.parent if _NUMBERED.fullmatch(path.name) else whole
 

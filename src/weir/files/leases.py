@@ -48,7 +48,7 @@ class LeaseStore(Protocol):
         """Return the seconds since an object was written, by the store's clock; None if missing."""
 
     def names_in(self, folder: str) -> list[str]:
-        """Return the names of the objects in a folder."""
+        """Return the names of the objects in a folder; [] if it is missing."""
 
     def delete(self, name: str) -> None:
         """Delete an object; do nothing if it is missing."""

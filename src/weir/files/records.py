@@ -359,11 +359,15 @@ def read_judgments(part: CollectionPart) -> Qrels:
 # A collection from memory as files in BEIR's layout, which everything reads.
 
 
+OWN_FOLDER = "weir-"
+"""Beginning of the name of a temporary folder."""
+
+
 class OwnFolder:
     """A temporary folder, removed with this object or at the end of the process."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="weir-"))
+        self.path = Path(tempfile.mkdtemp(prefix=OWN_FOLDER))
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 

@@ -394,7 +394,8 @@ def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineNa
     ties: "trec", or "trec9" to compare scores as 32-bit floats.
     engine: "numpy", "numba", or "auto" for the faster; results are equal.
 
-    Raises FormatError for a missing file and an invalid line, BadRanking for a repeated document.
+    Raises FormatError for a missing file and an invalid line, BadRanking for a repeated document. Warns
+    (RankingWarning) if ranks contradict scores, (LossWarning) of columns and comments not read.
     """
     path = path_of(path)
     form = format_of(path, "run")
@@ -559,7 +560,7 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
     the file come with them.
 
     Raises FormatError for a missing file, other columns, grades beyond ±16384, and two grades of a pair. Warns
-    (LossWarning) if an import left something out.
+    (LossWarning) of columns that are not read, and of losses of an import.
     """
     say_import_losses(path_of(path))
     return read_qrels_counted(path)[0]

@@ -88,7 +88,8 @@ def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
 
 
 def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[str]]:
-    """Return cells for each value: names, measure, query, value, and lowest and highest with ties=bounds.
+    """Return cells for each value: names, measure, query, value ("nan" if undefined), and lowest and highest with
+    ties=bounds.
 
     placed: (names, scores) of each result; names may be ().
     """

@@ -59,10 +59,11 @@ def write_run(
 ) -> None:
     """Write a run atomically in the format of the file's suffix (docs/formats.md), by default TREC.
 
-    `.gz` and `.zst` compress texts. Scores read back equal.
+    `.gz` and `.zst` compress texts. Scores read back equal. Queries without a document are written in JSON and
+    pickles only.
 
     comments: first lines of a TREC file.
-    lists: in JSON or a pickle, documents in rank order without scores, as BIRCO reads them.
+    lists: in JSON or a pickle, documents in rank order without scores.
 
     Raises BadValue for an identifier that TREC cannot hold (white space, a query with `#` first), and options
     that the format lacks; MissingExtra for a package that the format needs.
@@ -80,8 +81,8 @@ WRITE_RUN.register(write_run)
 def write_qrels(qrels: Qrels, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
     """Write judgments atomically in the format of the file's suffix (docs/formats.md), by default TREC.
 
-    A TSV has BEIR's header. Origins are a fourth column of tables, absent from TREC and JSON. Raises BadValue
-    for an identifier that the format cannot hold.
+    A TSV has BEIR's header. Only tables have the origins, as a fourth column. Raises BadValue for an identifier
+    that the format cannot hold, MissingExtra for a package that it needs.
     """
     _write(qrels, path_of(path), progress)
 
@@ -141,9 +142,8 @@ def convert(
     progress: Callable[[str, int, int], None] = lambda *_: None,
     collapse: str | None = None,
 ) -> Conversion:
-    """Write rankings or judgments to `target`, in the format that its name implies; return counts of rows.
-
-    The file appears whole or not at all.
+    """Write rankings or judgments atomically in the format that the target's name implies; return counts of rows and
+    losses.
 
     target: `-`, a pipe or a device without a known ending gets TREC lines.
     kind: "run" or "qrels", by default as the columns say.

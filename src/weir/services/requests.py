@@ -256,7 +256,7 @@ class Limits:
         return (tokens * self.price + answers * dearer) / 1e6
 
     def remaining(self, spent: Spent) -> int | None:
-        """Return the tokens left in the budget; None without a bound."""
+        """Return the tokens left in the budgets of tokens and dollars; None without a bound."""
         bounds = [] if self.tokens is None else [self.tokens - spent.tokens]
         if self.dollars is not None and self.price:
             if self.answer_price is None:

@@ -192,6 +192,8 @@ class OrderAgreement:
     only_second: int
     turned: int
     """Pairs that differ significantly by both, in opposite directions."""
+    test: str = "t"
+    """The paired test, in TESTS, by which pairs differ."""
     alike: tuple[tuple[str, str], ...] = ()
     """(system, model family) of systems named like the model that made the second labels."""
 
@@ -256,6 +258,7 @@ def order_agreement(
         int(((by_first != 0) & (by_second == 0)).sum()),
         int(((by_first == 0) & (by_second != 0)).sum()),
         int((by_first * by_second < 0).sum()),
+        test,
     )
 
 
@@ -281,7 +284,8 @@ def _decisions(values: Float64, test: str) -> Float64:
 
 
 def order_tables(results: Sequence[OrderAgreement]) -> tuple[Table, ...]:
-    """Return tables of the systems' means under both sets of labels, and of the agreement of their orders."""
+    """Return tables of the systems' means under both sets of labels, best by the first on top, and of the
+    agreement of their orders."""
     tables = []
     for one in results:
         first, second = one.labels
@@ -302,7 +306,8 @@ def order_tables(results: Sequence[OrderAgreement]) -> tuple[Table, ...]:
             name, value = statistics[key]
             values.append([name, score(value), bounds_shown(low, high)])
         decided = (
-            f"of {count(one.pairs)} pairs of systems {percent(one.decisions)} are decided alike (paired t-test, Holm); "
+            f"of {count(one.pairs)} pairs of systems {percent(one.decisions)} are decided alike "
+            f"(paired {one.test}-test, Holm); "
             f"{count(one.only_first)} differ significantly by {first} alone, {count(one.only_second)} by {second} "
             f"alone, {count(one.turned)} are turned round"
         )

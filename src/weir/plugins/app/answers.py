@@ -231,7 +231,7 @@ def lines_svg(columns: Sequence[Column], here: bool) -> Markup:
     """Return an SVG whose lines join each document's ranks in neighbouring rankings; empty for a single
     ranking.
 
-    here: draw documents without a judgment as unjudged, since judgments are on this machine.
+    here: draw documents without a judgment as unjudged.
     """
     depth = max((len(column.answers) for column in columns), default=0)
     if len(columns) < 2 or not depth:

@@ -43,7 +43,7 @@ def serve(
     host: listen here. Another than loopback needs `token`.
     ports: the first free one is taken. 0 is any.
     token: opens the pages, 16 characters at least. By default it is drawn anew.
-    judges: who judges, each with an address. By default me.
+    judges: names of judges, who each get an address. By default one, me.
     collection: the collection with the texts of a pool. By default they are those on its sheet.
     suggestions: labels of a model to offer to judges, kept apart.
     read_only: take no judgments.

@@ -28,7 +28,10 @@ KEYED = "\0names"
 
 
 class Cells(dict[str, Any]):
-    """The fields of a record; reading a field by name marks it as used, iterating does not."""
+    """The fields of a record; reading a field by name marks it as used, iterating does not.
+
+    A field without a name, "", is not read by it, as "" stands for a role that no field plays.
+    """
 
     __slots__ = ("taken",)
     taken: set[str]
@@ -39,18 +42,24 @@ class Cells(dict[str, Any]):
 
     def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401  JSON's values
         """Return a field's value, else `default`; mark the field as used."""
+        if not name:
+            return default
         self.take(name)
         return super().get(name, default)
 
+    def seen(self, name: str) -> Any:  # noqa: ANN401  JSON's values
+        """Return a field's value, or None, without marking it as used."""
+        return super().get(name) if name else None
+
     def text(self, name: str) -> str:
         """Return a field's scalar as text without outer blanks; "" for none. A field with text is marked as used."""
-        if text := plain_text(value := super().get(name)):
+        if text := plain_text(value := self.seen(name)):
             self.take(name, *([TRIMMED] if isinstance(value, str) and value != text else []))
         return text
 
     def number(self, name: str) -> float | None:
         """Return a field's finite number and mark the field as used; None without one."""
-        if (value := number(super().get(name))) is not None:
+        if (value := number(self.seen(name))) is not None:
             self.take(name)
         return value
 
@@ -76,7 +85,7 @@ class Cells(dict[str, Any]):
         self.taken = set()
 
     def track_with(self, *others: Cells) -> None:
-        """Make this record and others, of the same fields, share one set of used fields."""
+        """Make other records of the same fields share this set of used fields, in place of their own."""
         self.take()
         for other in others:
             other.taken = self.taken
@@ -115,7 +124,7 @@ class Cells(dict[str, Any]):
         path: prefix of each path.
         """
         for field, value in self.items():
-            name = "*" if KEYED in self._taken and field in self._taken else field
+            name = "*" if KEYED in self._taken and field in self._taken else field or "(no name)"
             whole = f"{path}.{name}" if path else str(name)
             if field not in self._taken:
                 if has_value(value):

@@ -82,7 +82,7 @@ ROLES = (
 
 @dataclass(frozen=True)
 class TableRow:
-    """A record of an imported file, with its place in the file."""
+    """A record of an imported file."""
 
     where: str
     """Its place in the file, such as "line 3" or "entry 2"."""
@@ -268,7 +268,7 @@ def _role_of_id(
     if "query_id" in roles:
         return ""
     named = roles.get("doc", "")
-    if "doc" not in chosen and names_texts(named, (dict.get(row.fields, named) for row in rows)):
+    if "doc" not in chosen and names_texts(named, (row.fields.seen(named) for row in rows)):
         raise BadValue(
             f"{path}: {own} could be the identifier of the query or of the document; choose one, as in "
             f"`columns='query_id={own}'` or `columns='doc={own},text={roles['doc']}'`"
@@ -333,7 +333,7 @@ def refuse_collections(path: object, rows: Sequence[TableRow], roles: Mapping[st
     """
 
     def cell(row: TableRow, role: str) -> str:
-        return plain_text(dict.get(row.fields, roles.get(role, "")))
+        return plain_text(row.fields.seen(roles.get(role, "")))
 
     for name in part_columns(rows, "collection", set(roles.values())):
         parts = [

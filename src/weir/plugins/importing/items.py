@@ -42,10 +42,11 @@ class ItemKey:
 
 @dataclass(frozen=True)
 class FoundQuery:
-    """A query of an imported file, with its metadata."""
+    """A query of an imported file."""
 
     key: ItemKey
     where: str
+    """Its place in the file, for messages."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """All other fields."""
     unanswerable: bool = False
@@ -99,7 +100,7 @@ class ByWords:
 
 @dataclass(frozen=True)
 class Ranking:
-    """A system's ranking for one query of an imported file: documents, with scores or ranks."""
+    """A system's ranking for one query of an imported file."""
 
     query: ItemKey
     docs: tuple[ItemKey, ...]
@@ -170,8 +171,10 @@ def table_at(value: object, *path: str) -> dict[str, Any]:
 
 
 def members_at(value: object, *path: str) -> list[tuple[str, Any]]:
-    """Return the (name, value) pairs of the object at a path of names, which are data, marked as used; [] if there is
-    none."""
+    """Return the (name, value) pairs of the object at a path of names, marked as used; [] if there is none.
+
+    The object's names are data, such as identifiers.
+    """
     table = table_at(value, *path)
     if isinstance(table, Cells):
         table.take(KEYED, *table)
@@ -242,7 +245,7 @@ def query_items(
     scores: Sequence[float | None] = (),
     run: str = "",
 ) -> Iterator[Item]:
-    """Yield a query, its documents with texts, judgments and ranking; only a refusal for an empty key.
+    """Yield a query, its documents with texts, judgments and ranking; for an empty key a Refused alone.
 
     missing: reason of the refusal.
     grades: (document, grade) pairs.
@@ -278,7 +281,7 @@ def ranking_item(
 
 @dataclass(frozen=True)
 class Member:
-    """A document named by a member of a list, with the title, grade, score, metadata and rank given with it."""
+    """A document named by a member of a list."""
 
     key: ItemKey
     title: str = ""
@@ -380,13 +383,13 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
     far = "" if score else next(iter(of_role(scalars, "distance")), "")
     distance = one.number(far) if far else None
     place = next(iter(of_role(scalars, "rank")), "")
-    rank = number(dict.get(one, place))
+    rank = number(one.seen(place))
     one.take(*ids)
     key = ItemKey(identifier(one[ids[0]]) if ids else "", one.text(text) if text else "")
     return Member(
         key,
         one.text(title) if title and text else "",
-        ("" if one.get(grade) is None else one[grade]) if grade in one else None,
+        ("" if one.get(grade) is None else one[grade]) if grade and grade in one else None,
         one.number(score) if score else None if distance is None else -distance,
         _rest_of(one, *ids, text, title, grade, score, far) if text else {},
         has_distance=distance is not None,

@@ -432,6 +432,15 @@ def _lasting(given: Iterable[str | Path]) -> list[str]:
     return [str(path_of(one).absolute()) if path_of(one).exists() else str(one) for one in given]
 
 
+def _scale_notes(name: str, new: Qrels, before: Qrels) -> list[Note]:
+    now, then = (sorted(g for g in qrels.grade_counts() if g > 0) for qrels in (new, before))
+    if not now or not then or (now[-1] <= then[-1] and (now != [1] or then == [1])):
+        return []
+    grades = (", ".join(f"{grade:g}" for grade in of) for of in (now, then))
+    said = "{}: grades above 0 are {} in the new judgments, {} in the earlier ones, and count together as they stand"
+    return [Note(said.format(name, *grades))]
+
+
 @checked
 def relabel(
     judged: str | Path | Qrels,
@@ -468,7 +477,9 @@ def relabel(
     if ungraded:
         notes.append(Note(f"{judged}: {counted(ungraded, 'line')} without a grade yet: unjudged"))
     if (lost := int(about.get("pairs", 0)) - ungraded - len(new.doc)) > 0:
-        notes.append(Note(f"{judged}: {counted(lost, 'pair')} of the pool no longer on the sheet: unjudged"))
+        journal = isinstance(given, Path) and is_journal(given)
+        why = "without a grade yet" if journal else "no longer on the sheet"
+        notes.append(Note(f"{judged}: {counted(lost, 'pair')} of the pool {why}: unjudged"))
     strange = np.ones(len(new.queries), np.bool_)
     for subject in subjects:
         changes, together = relabelled(subject, new, parse_measure(measure), origin)
@@ -480,7 +491,7 @@ def relabel(
         )
         notes += [note.about(subject.name) for note in told] if several else told
         strange &= together.queries.codes(new.queries.strings) < 0
-        notes += text_notes(subject, judged)
+        notes += [*text_notes(subject, judged), *_scale_notes(subject.name, new, before)]
         if subject.corpus is not None:
             notes += dangling_notes(new, subject.corpus.ids, f"{subject.name}, judged anew")
         else:

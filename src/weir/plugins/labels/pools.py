@@ -27,6 +27,7 @@ from weir.experiment.audit_subjects import subjects_of
 from weir.files.atomic import atomic_dir, write_json, write_text
 from weir.files.column_names import SHEET_HEAD
 from weir.files.formats import begins_as_sheet, number_records, table_head
+from weir.files.journal_labels import SHEET
 from weir.files.json_record import read_json
 from weir.files.runs import read_qrels
 from weir.files.text_files import read_text
@@ -37,7 +38,7 @@ from weir.stats.score_bounds import Unjudged
 from weir.stats.score_rows import exchange_notes
 from weir.stats.sequential import by_lot
 
-SHEET, ABOUT = "to_judge.tsv", "pool.json"
+ABOUT = "pool.json"
 HEAD = SHEET_HEAD
 POOL_SEED = 11
 MOST_GRADE = 9

@@ -47,10 +47,10 @@ class ModelUse:
     cut: int
     """Answers without a verdict, cut at max_tokens."""
     tokens: int
-    """Tokens of prompts and answers."""
+    """Tokens of prompts and answers, also of stored ones."""
     answer_tokens: int
     dollars: float | None
-    """None without a price."""
+    """Cost of `tokens`; None without a price."""
     retried: int
     """Failed attempts that were repeated."""
     faults: dict[str, int]

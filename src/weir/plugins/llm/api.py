@@ -15,9 +15,10 @@ from weir.datasets.label_texts import labels_given, text_notes
 from weir.errors import BadValue
 from weir.experiment.audit_subjects import subjects_of
 from weir.files.frames import qrels_from
+from weir.files.journal_labels import SHEET
 from weir.files.paths import path_of
 from weir.measures.measure import parse_measure
-from weir.plugins.labels.pools import SHEET, about_sheet, subject_of_pool
+from weir.plugins.labels.pools import about_sheet, subject_of_pool
 from weir.plugins.llm.answers_report import TRACES, USES, model_uses, query_traces
 from weir.plugins.llm.chat import ChatModel, default_model
 from weir.plugins.llm.judge import DecisionRule, Judge, judge_pairs
@@ -58,7 +59,8 @@ def judge(
     Raises ServiceError, after writing the labels so far, if the budget ends or answers are missing, BadValue
     for settings and for a folder of other labels, and the WeirErrors of reading.
 
-    targets: a folder or sheet of `judging_pool`, a results folder, judgments and run files, or a collection.
+    targets: a folder or sheet of `judging_pool`, for its ungraded pairs. Or a results folder, or judgments and run
+        files, for unjudged documents among each system's first k. With `judged` also a collection.
     out: folder of the labels. The same call continues an interrupted one.
     model: such as "http://localhost:8000/v1#name" or "openai:gpt-4o", or a ChatModel. None takes WEIR_LLM.
     prompt: name of a prompt, or path of a TOML file.
@@ -68,7 +70,8 @@ def judge(
     people: judgments of people to compare with, instead of the targets' own.
     judged: judge what people judged, to see how far the model agrees.
     k: ranks of each system that are considered.
-    limit: number of pairs at most.
+    limit: number of pairs at most, the first of a sheet, else the pairs that narrow scores most; with `judged` a
+        random sample.
     until_decided: judge queries in random order, and stop once it is certain which system is the best by
         nDCG@k.
     margin: how much better another system may still be than the one taken as best, for `until_decided`.
@@ -140,10 +143,8 @@ def _only(subjects: Sequence[Subject]) -> Subject:
 
 @checked
 def llm_use(folder: FolderPath, system: Systems = None, datasets: Sequence[str] = ()) -> ResultSet[ModelUse]:
-    """Return the use of language models in a results folder: answers by kind, tokens, dollars, failed
-    attempts.
-
-    The result is empty if no system asks one.
+    """Return the use of language models, a row for each model and result of a folder: answers by kind, tokens, dollars,
+    failed attempts. Empty if no system asks a model.
 
     system: one or several systems. None takes all.
     datasets: names of datasets or groups. () takes all.
@@ -162,7 +163,8 @@ def llm_trace(
     verdicts: Sequence[str] = (),
     datasets: Sequence[str] = (),
 ) -> ResultSet[QueryTrace]:
-    """Return the prompts in a results folder with their stored answers and verdicts; no request is sent.
+    """Return each system's prompts about each query, with the answers and verdicts stored in a results folder; no
+    request is sent.
 
     query: only prompts about this query, by default about all.
     system: only these systems, by default all.

@@ -212,6 +212,7 @@ class JudgeReport:
     answers: int
     """All answers read, also of earlier runs and probes."""
     tokens: int
+    """Tokens of `answers`, and of their prompts; `dollars` is their cost."""
     answer_tokens: int
     dollars: float | None
     settings: JudgeSettings

@@ -19,9 +19,10 @@ from weir.core.strings import Float64, Ids, Int32
 from weir.core.subject import Subject
 from weir.errors import BadValue, UnknownName
 from weir.files.formats import begins_as_sheet
+from weir.files.journal_labels import SHEET
 from weir.files.text_files import read_toml
 from weir.models.checkpoints import check_least
-from weir.plugins.labels.pools import SHEET, about_sheet, judging_pool, open_sheet, read_sheet
+from weir.plugins.labels.pools import about_sheet, judging_pool, open_sheet, read_sheet
 from weir.plugins.llm.chat import CachedChatClient
 from weir.plugins.llm.prompts import (
     ChatPrompt,

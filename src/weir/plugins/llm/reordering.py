@@ -237,7 +237,7 @@ def rank_bands(
 ) -> tuple[RankBand, ...]:
     """Return a RankBand for each block of first-stage ranks down to `depth`.
 
-    Without position bias all blocks have equal ratios. Raises BadValue if no judged query has candidates.
+    Raises BadValue if no judged query has candidates.
     """
     rows, block = _Candidates.of(first, second, qrels, rules, depth), rules.block
     bands = []

@@ -922,7 +922,7 @@ def llm(
         query's requirements, then for a score of each document for each of them.
     model: ADDRESS#NAME of a server that speaks OpenAI's API, openai:NAME, anthropic:NAME, gemini:NAME, or
         transformers: and a folder or a name on the hub. None is WEIR_LLM.
-    depth: documents re-ranked for each query. None is 100, or all given candidates.
+    depth: documents re-ranked for each query. None is the first 100, or all candidates that a collection lists.
     window: documents in a prompt. None is 20 for "listwise" and 4 for "setwise".
     step: places from one window to the next. None is half a window.
     passes: how often the windows pass over the ranking.

@@ -43,7 +43,7 @@ def reranking(
     rules: ReorderRules | None = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[Reordering]:
-    """Return how re-rankings changed the order and scores of their first stage (`weir study reranking`).
+    """Return how each re-ranking changed the order and scores of its first stage (`weir study reranking`).
 
     Raises BadValue for re-rankings or judgments of other queries.
 
@@ -90,6 +90,8 @@ def sensitivity_of(
 ) -> ResultSet[Sensitivity]:
     """Return how re-ranking by a language model depends on order, chance and depth (`weir study
     sensitivity`).
+
+    The model is asked about every order, sample and depth; answers are stored.
 
     dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
     system: such as 'bm25 >> llm("listwise", model=...)'.

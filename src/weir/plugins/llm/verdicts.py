@@ -346,8 +346,7 @@ def expected_score(reply: ChatReply, written: str, highest: int = HIGHEST_SCORE)
     """Return the probability-weighted mean of the scores from 0 to `highest` that the model might have
     written.
 
-    None if no token with log-probabilities has the score, if it spans several tokens other than 10, if the scores'
-    total probability is below MIN_KNOWN_PROBABILITY, or for scales above 10.
+    None if the log-probabilities do not tell, or for scales above 10.
 
     written: the score in the answer.
     """

@@ -157,7 +157,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the report, with its charts and tables."""
+    """A section of the report."""
 
     name: str
     title: str
@@ -882,8 +882,9 @@ def collections(study: Study) -> Section | None:
         board += f" A collection marked (few) has fewer than {FEW_QUERIES} queries."
     rows = [replace(row, system=study.short_name(row.system), title="") for row in study.rows]
     grids = tuple(
-        replace(table, notes=(*table.notes, *uneven_depths(study, table.title)))
+        replace(table, notes=(*table.notes, *uneven), own=(*(table.own or ()), *uneven))
         for table in grids_marked(grid_tables(rows), legend=False)
+        for uneven in [uneven_depths(study, table.title)]
     )
     records = (ResultSet(ROWS, tuple(rows)),)
     return Section("collections", "Collections and systems", lead, maps, grids, records=records, board=board)

@@ -12,7 +12,8 @@ from statistics import median
 from typing import Any
 
 from weir.errors import BadValue
-from weir.plugins.app.judging.journal import GRADED, Event, Item, Pair, Standing, Task, seats
+from weir.files.journal_labels import Task
+from weir.plugins.app.judging.journal import GRADED, Event, Item, Pair, Standing, seats
 from weir.plugins.app.judging.tasks import JudgingPair, Tasks
 
 CLAIM_SECONDS = 1800.0
@@ -305,7 +306,7 @@ class Progress:
     done: int
     """Answers in force."""
     left: int
-    """Expected pairs: open pairs, shared among the active judges, and deferred pairs."""
+    """Expected pairs: open pairs, shared among the active judges, deferred pairs and second judgments."""
     later: int
     """Deferred pairs."""
     seconds: float | None

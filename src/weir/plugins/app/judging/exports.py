@@ -10,13 +10,13 @@ from weir.core.tables import csv_cell
 from weir.errors import BadValue
 from weir.files.atomic import temporary_folder
 from weir.files.column_names import SHEET_HEAD
-from weir.files.journal_labels import settled_judgments
+from weir.files.journal_labels import SHEET, settled_judgments
 from weir.files.text_files import read_toml
 from weir.files.write import write_qrels
 from weir.plugins.app.judging.journal import GRADED, Event, Standing
 from weir.plugins.app.judging.room import Room
 from weir.plugins.app.judging.tasks import QUERIES, grades_by_pair
-from weir.plugins.labels.pools import SHEET, open_sheet
+from weir.plugins.labels.pools import open_sheet
 from weir.plugins.llm.panel import FOLDER as PROMPTS
 from weir.plugins.llm.panel import judge_prompt
 from weir.plugins.llm.prompts import fenced

@@ -11,21 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from weir.errors import StoreError
-from weir.files.journal_labels import APPLICATION_ID, JOURNAL_VERSION
+from weir.files.journal_labels import APPLICATION_ID, JOURNAL_VERSION, Kind, Task
 
-Kind: TypeAlias = Literal[
-    "graded", "accepted", "unable", "later", "preferred", "noted", "withdrawn", "undone"
-]
-"""A kind of event: a grade, an accepted suggestion, "cannot tell" (with the reason), a pair deferred, a preference, a
-note, a withdrawn label, or an undo.
-"""
-Task: TypeAlias = Literal["judge", "again", "decide", "documents", "rankings"]
-"""A task: a first judgment, a second one of the same pair, the decision of a disagreement, or the comparison
-of two documents or two rankings.
-"""
 Pair: TypeAlias = tuple[str, str]
 """(query, document)."""
 Item: TypeAlias = tuple[str, Task, str, str, str]

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from weir.core.rounding import counted
 from weir.core.subject import Subject
 from weir.errors import BadValue, UnknownName
+from weir.files.journal_labels import Kind
 from weir.plugins.app.answers import Fields, fields_of
 from weir.plugins.app.choices import System
 from weir.plugins.app.golden_scores import golden_subject
@@ -27,7 +28,7 @@ from weir.plugins.app.judging.assignment import (
     progress,
 )
 from weir.plugins.app.judging.exports import FILES, exported, files_of
-from weir.plugins.app.judging.journal import GRADED, Event, Kind
+from weir.plugins.app.judging.journal import GRADED, Event
 from weir.plugins.app.judging.preferences import Comparison, compared_documents, compared_rankings
 from weir.plugins.app.judging.room import Answer, Changes, Room, TakenBack
 from weir.plugins.app.judging.rooms import Rooms
@@ -87,6 +88,8 @@ class _ShownPair:
     """A model's grade, if shown."""
     key: str
     """Key of the answer, which counts once."""
+    shown: str
+    """`JudgingPair.shown`, which the answer repeats."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +221,7 @@ def _shown(room: Room, table: Table, turn: Turn, judge: str, fields: Mapping[str
         table.standing.note(item),
         room.suggestion(turn, table.plan),
         secrets.token_urlsafe(12),
+        pair.shown,
     )
 
 
@@ -342,6 +346,10 @@ def store_answer(visit: Visit) -> Redirect:
     """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     pair, deciding = room.pair(given.get("number", "")), given.get("back") == "decide"
+    if given.get("shown", pair.shown) != pair.shown:
+        raise BadValue(
+            "the pool, or the document's text, changed after this page: load it again; nothing was stored"
+        )
     kind, key = given.get("kind", "graded"), given.get("key", "")
     note = given.get("note", "").strip()
     seconds = _number(given.get("seconds"))

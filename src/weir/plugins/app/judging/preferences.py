@@ -9,8 +9,9 @@ from itertools import combinations
 
 from weir.core.run import Run
 from weir.errors import BadValue
+from weir.files.journal_labels import Task
 from weir.plugins.app.judging.assignment import CLAIM_SECONDS, Table, drawn
-from weir.plugins.app.judging.journal import Item, Task
+from weir.plugins.app.judging.journal import Item
 from weir.plugins.app.judging.tasks import Tasks
 
 

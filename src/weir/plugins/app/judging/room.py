@@ -19,7 +19,7 @@ from weir.core.strings import Ids
 from weir.core.subject import Subject
 from weir.errors import BadValue, UnknownName
 from weir.files.atomic import write_json
-from weir.files.journal_labels import settled_judgments
+from weir.files.journal_labels import SHEET, Kind, settled_judgments
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, direction, parse_measure
 from weir.plugins.app.judging.assignment import (
@@ -31,12 +31,11 @@ from weir.plugins.app.judging.assignment import (
     next_turn,
     turns_of_query,
 )
-from weir.plugins.app.judging.journal import GRADED, Event, Item, Journal, Kind, Standing
+from weir.plugins.app.judging.journal import GRADED, Event, Item, Journal, Standing
 from weir.plugins.app.judging.preferences import Comparison, next_comparison
 from weir.plugins.app.judging.tasks import JudgingPair, Tasks, tasks_of_pool, write_queries
 from weir.plugins.labels.pools import (
     ABOUT,
-    SHEET,
     Relabelled,
     about_sheet,
     judged_anew,

@@ -19,10 +19,11 @@ from weir.datasets.load import Dataset
 from weir.errors import BadValue, UnknownName
 from weir.experiment.audit_subjects import subjects_of
 from weir.files.atomic import write_text
+from weir.files.journal_labels import SHEET
 from weir.plugins.app.judging.journal import Pair
 from weir.plugins.app.judging.room import JOURNAL, Room
 from weir.plugins.app.judging.tasks import QUERIES, same_query, tasks_of_pool, write_pairs, write_queries
-from weir.plugins.labels.pools import SHEET, about_sheet, open_sheet, sheet_text
+from weir.plugins.labels.pools import about_sheet, open_sheet, sheet_text
 
 BESIDE = "-judging"
 """Ending of the folder of pools, after the results folder's name."""

@@ -17,11 +17,11 @@ from weir.core.strings import Ids
 from weir.core.subject import Subject
 from weir.errors import BadValue
 from weir.files.atomic import write_text
+from weir.files.journal_labels import SHEET
 from weir.files.text_files import read_text
 from weir.plugins.app.judging.journal import Event, Pair
 from weir.plugins.labels.pools import (
     POOL_SEED,
-    SHEET,
     JudgingPool,
     about_sheet,
     open_sheet,
@@ -77,6 +77,11 @@ class JudgingPair:
     def pair(self) -> Pair:
         """(query, document)."""
         return self.query, self.document
+
+    @property
+    def shown(self) -> str:
+        """Hash of all that the page of the pair shows: query, document and texts."""
+        return _digest("\x1f".join((self.query, self.document, self.content)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -300,7 +300,7 @@ def _layout(contents: Contents, between: str = "") -> tuple[_Layout, list[TableR
     texts = [plain_text(dict.get(row.fields, roles["query"])) for row in rows] if "query" in roles else []
     texts_are_ids = bool(texts) and "query_id" not in roles and all(map(is_identifier, filter(None, texts)))
     named = roles.get("doc", roles.get("relevant", ""))
-    values = [dict.get(row.fields, named) for row in rows]
+    values = [row.fields.seen(named) for row in rows]
     by_text = bool(named) and names_texts(named, values)
     words = _word_fields(columns, roles.values())
     return _Layout(roles, words, texts_are_ids, by_text, contents.roles, between), rows
@@ -613,7 +613,7 @@ def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
         if judged and one.grade not in (None, ""):
             yield Judgment(layout.query(row), one.key, one.grade, row.where)
     scores = [one.score for one in ranked]
-    beside = listed(dict.get(row.fields, layout.roles.get("score", "")))
+    beside = listed(row.fields.seen(layout.roles.get("score", "")))
     if beside is not None and len(beside) == len(ranked):
         row.fields.take(layout.roles["score"])
         numbers = list(map(number, beside))
@@ -779,7 +779,7 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
         yield from _of_distances(layout.roles[role])
         role = "rank" if "rank" in layout.roles else role  # some engines call a similarity so
     at_ranks = {
-        (layout.query(row), plain_text(dict.get(row.fields, layout.roles.get("rank", "")))) for row in rows
+        (layout.query(row), plain_text(row.fields.seen(layout.roles.get("rank", "")))) for row in rows
     }
     # Rows of several systems, unless ranks go on from one to the other, with other documents.
     pairs = {(layout.query(row), layout.doc(row)) for row in rows}
