@@ -131,12 +131,18 @@ class ObjectStore:
             self.files.rm_file(f"{self.root}/{name}")
 
     def upload(self, path: Path, name: str, moved: Moved) -> None:
-        """Upload a file as an object, which appears when complete."""
+        """Upload a file as an object, which appears when complete.
+
+        moved: called with the bytes so far.
+        """
         with self._reached():
             self.files.put_file(str(path), f"{self.root}/{name}", callback=_callback(moved))
 
     def download(self, name: str, path: Path, moved: Moved) -> bool:
-        """Download an object to a file; return False if it is missing."""
+        """Download an object to a file; return False if it is missing.
+
+        moved: called with the bytes so far.
+        """
         with self._reached():
             try:
                 self.files.get_file(f"{self.root}/{name}", str(path), callback=_callback(moved))

@@ -466,7 +466,7 @@ _KNOWN = {**DEFINITIONS, **VARIANTS}
 
 @dataclass(frozen=True)
 class OracleConventions:
-    """Conventions that measures leave open: ties, missing rankings, empty queries, self-matches."""
+    """Conventions that measures leave open."""
 
     ties: Literal["trec", "trec9", "expected", "worst", "best"] = "trec"
     """"trec" orders equal scores by descending bytes of the identifier, "trec9" likewise after rounding scores to
@@ -483,7 +483,7 @@ class OracleConventions:
 
 @dataclass(frozen=True)
 class Case:
-    """The input of a measure: judgments, rankings, conventions, candidates and exclusions."""
+    """The input of a measure."""
 
     qrels: Judgments
     run: Rankings
@@ -496,7 +496,7 @@ class Case:
 
 @dataclass(frozen=True)
 class MeasureName:
-    """The parts of a measure's name such as nDCG(gain='exp')@10: measure, cut-off, settings, condensed or not."""
+    """The parts of a measure's name such as nDCG(gain='exp')@10."""
 
     measure: str
     k: int | None

@@ -163,7 +163,7 @@ class Doc2Query:
     """Search by BM25 or RM3 over documents extended by questions that they answer.
 
     Questions are kept in Weir's home. Raises BadValue for settings out of range. Source: Nogueira and Lin
-    2019 (docTTTTTquery), with the BEIR paper's 40 questions.
+    2019 (docTTTTTquery).
     """
 
     system: BM25 | RM3 = BM25()  # noqa: RUF009 - a frozen value

@@ -253,7 +253,7 @@ class LateEncoder:
 
 @dataclass(frozen=True, eq=False)
 class TokenEncoder:
-    """An engine and tokenizer for documents or for queries, with marker, prompt and filler."""
+    """An engine and tokenizer for documents or for queries."""
 
     engine: Engine
     tokenizer: ModelTokenizer

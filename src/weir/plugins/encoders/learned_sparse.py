@@ -242,7 +242,7 @@ def splade(
     activation: relu, or log1p_relu for the logarithm twice.
     top, top_query: number of heaviest terms kept of a document and a query.
     threshold: terms of at most this weight are dropped.
-    quantised: round weights to whole 256ths of 5, as Pyserini's impacts.
+    quantised: weights become the whole numbers round(weight * 256 / 5), as Pyserini's impacts.
     view: fields of a document that are encoded.
     max_length, max_query: tokens of a document and a query.
     dtype, engine, batch_tokens: see `dense`.
@@ -293,10 +293,10 @@ def unicoil(
 ) -> Sparse:
     """Search by uniCOIL: each token of a text is a term with a weight from its state; no other terms are added.
 
-    Equal tokens take the largest weight in a document and the sum in a query, as in Pyserini, which also keeps [SEP].
+    Equal tokens take the largest weight in a document and the sum in a query; [SEP] is a term, too, as in Pyserini.
     Raises BadValue for settings out of range.
 
-    quantised: round weights to multiples of 5/256, as Pyserini's impacts.
+    quantised: weights become the whole numbers round(weight * 256 / 5), as Pyserini's impacts.
     model, view, max_length, max_query, dtype, engine, batch_tokens: see `splade`.
 
     Source: Lin and Ma 2021, Pyserini's encode/_unicoil.py.

@@ -445,7 +445,8 @@ def monot5(
     A score is log(p(true) / (p(true) + p(false))). Raises BadValue for settings out of range.
 
     model: a name of `weir list models`, a name on the Hugging Face hub, or a folder.
-    depth: documents re-ranked for each query. None is 100, or all given candidates.
+    depth: documents re-ranked for each query, before the others in their order. None is 100, or all given
+        candidates.
     max_length: tokens of a pair at most. The document is cut first.
     dtype: fp32 or bf16.
     token_false, token_true: words that the checkpoint was trained to answer. None takes the usual ones.

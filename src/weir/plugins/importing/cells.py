@@ -85,7 +85,7 @@ class Cells(dict[str, Any]):
         self.taken = set()
 
     def track_with(self, *others: Cells) -> None:
-        """Make this record and others, of the same fields, share one set of used fields."""
+        """Make other records of the same fields share this set of used fields, in place of their own."""
         self.take()
         for other in others:
             other.taken = self.taken

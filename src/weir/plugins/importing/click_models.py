@@ -26,7 +26,7 @@ CLICK_MODELS = ("ctr", "coec", "pbm")
 
 @dataclass(frozen=True, eq=False)
 class ClickLog:
-    """The columns of a click log: number of the (query, document) pair, position, clicks, impressions."""
+    """The columns of a click log."""
 
     pair: Int64
     """int64[rows]: the number of the pair of query and document, from 0."""

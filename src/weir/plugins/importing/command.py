@@ -44,8 +44,8 @@ def command(
 
     For each FILE it prints the kind with its evidence, what was read, and what was refused and why, as in
     import.json. Nothing is guessed: if a file leaves something open, an error asks for it. The exit code is 2
-    if a file is refused, although the others are written. A TOML file that describes a collection may replace
-    its files.
+    if a file is refused, although the others are written. A TOML file that describes a collection replaces its
+    files and all options but -o.
     """
     if len(files) == 1 and files[0].suffix == ".toml":
         request = importing.request_of(files[0])

@@ -82,7 +82,7 @@ ROLES = (
 
 @dataclass(frozen=True)
 class TableRow:
-    """A record of an imported file, with its place in the file."""
+    """A record of an imported file."""
 
     where: str
     """Its place in the file, such as "line 3" or "entry 2"."""

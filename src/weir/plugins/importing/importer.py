@@ -71,7 +71,7 @@ _PROGRESS_ROWS = 100_000  # documents between two reports of progress
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file to import, with the roles of its columns, its reader and its split."""
+    """A file to import."""
 
     path: Path
     columns: Mapping[str, str] = field(default_factory=dict)

@@ -42,10 +42,11 @@ class ItemKey:
 
 @dataclass(frozen=True)
 class FoundQuery:
-    """A query of an imported file, with its metadata."""
+    """A query of an imported file."""
 
     key: ItemKey
     where: str
+    """Its place in the file, for messages."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """All other fields."""
     unanswerable: bool = False
@@ -99,7 +100,7 @@ class ByWords:
 
 @dataclass(frozen=True)
 class Ranking:
-    """A system's ranking for one query of an imported file: documents, with scores or ranks."""
+    """A system's ranking for one query of an imported file."""
 
     query: ItemKey
     docs: tuple[ItemKey, ...]
@@ -170,8 +171,10 @@ def table_at(value: object, *path: str) -> dict[str, Any]:
 
 
 def members_at(value: object, *path: str) -> list[tuple[str, Any]]:
-    """Return the (name, value) pairs of the object at a path of names, which are data, marked as used; [] if there is
-    none."""
+    """Return the (name, value) pairs of the object at a path of names, marked as used; [] if there is none.
+
+    The object's names are data, such as identifiers.
+    """
     table = table_at(value, *path)
     if isinstance(table, Cells):
         table.take(KEYED, *table)
@@ -242,7 +245,7 @@ def query_items(
     scores: Sequence[float | None] = (),
     run: str = "",
 ) -> Iterator[Item]:
-    """Yield a query, its documents with texts, judgments and ranking; only a refusal for an empty key.
+    """Yield a query, its documents with texts, judgments and ranking; for an empty key a Refused alone.
 
     missing: reason of the refusal.
     grades: (document, grade) pairs.
@@ -278,7 +281,7 @@ def ranking_item(
 
 @dataclass(frozen=True)
 class Member:
-    """A document named by a member of a list, with the title, grade, score, metadata and rank given with it."""
+    """A document named by a member of a list."""
 
     key: ItemKey
     title: str = ""

@@ -486,7 +486,7 @@ def reasons(refused: Iterable[tuple[str, str]]) -> str:
 
 @dataclass
 class Merged:
-    """A collection merged from imported files: documents, queries, judgments, runs and notes, ready to be written."""
+    """A collection merged from imported files, ready to be written."""
 
     documents: DocumentSpill
     queries: dict[str, str] = field(default_factory=dict)
@@ -530,6 +530,8 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
 
 def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Choices) -> Merged:
     """Merge imported files and the documents in `spill` into one collection.
+
+    The files' documents are added to `spill`, refused rows to the files' counts.
 
     Raises BadValue for parts with nothing in common, unless `choices` allows them.
     """

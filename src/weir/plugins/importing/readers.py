@@ -53,8 +53,7 @@ def reader(
     """Return a decorator that registers a function as the reader of a format.
 
     detect: returns the evidence, "" for none; without it, only `as_kind` names the format.
-    general: only try this format if no other fits.
-    by_row: rows are read independently, so a large file may come in batches.
+    general, by_row: see `Reader`.
     """
 
     def add_reader(read: Read) -> Read:

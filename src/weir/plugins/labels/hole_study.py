@@ -68,7 +68,7 @@ class HoleCounts:
     agreement: _Ratio
     """Share of the holes labelled by both with the same verdict, relevant or not."""
     kappa: tuple[float, float, float]
-    """(kappa, low, high) of these verdicts."""
+    """(kappa, low, high) of these verdicts; NaN if undefined."""
     before: float = math.nan
     """Mean with holes as not relevant."""
     least: float = math.nan
@@ -108,6 +108,7 @@ class HoleStudy:
     found: tuple[HoleCounts, ...]
     """Of all systems together, then of each."""
     orders: tuple[FilledOrder, ...]
+    """By people, by the model; () for one system."""
 
 
 def hole_study(

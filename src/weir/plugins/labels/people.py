@@ -42,6 +42,7 @@ class Kappa:
     same: float
     """Share of equal grades."""
     kappa: float
+    """NaN if both gave one grade throughout."""
     low: float
     high: float
     weighted: float

@@ -116,8 +116,8 @@ def make_canary(
     system: a system or its name.
     dataset: a catalogue name, a folder, hf:... or irds:...
     out: the file to write, as JSON.
-    documents: number of documents drawn at random from the collection.
-    queries: number of queries drawn at random from the collection.
+    documents: number of documents drawn at random, all of a smaller collection.
+    queries: number of queries drawn at random, all if there are fewer.
     k: number of documents of each answer.
 
     Stored answers and vectors are not used; the draw is always the same. Raises BadValue for numbers below 1.

@@ -321,6 +321,7 @@ class RuleBreaches:
     system: str
     k: int
     queries: int
+    """Number of judged queries."""
     breaches: tuple[Breach, ...]
     """By rule, then query, then rank."""
 
@@ -331,7 +332,7 @@ SHOWN_BREACHES = 10
 
 
 def breaches_of(run: Run, qrels: Qrels, k: int) -> tuple[Breach, ...]:
-    """Return the documents among the first k that break a rule, by rule, query and rank.
+    """Return the documents among the first k of judged queries that break a rule, by rule, query and rank.
 
     Raises BadValue if the judgments have no rules.
     """

@@ -131,8 +131,7 @@ class FilteredSearch:
     """Recall, loss and cost of searches with one setting under a group of filters."""
 
     filter: str
-    """none; by lot; near, the documents nearest to the query's best one; far, those nearest to one of the farther half;
-    own, the filters of the queries; or a filter that was given."""
+    """none; by lot, near or far, as in `admission_order`; own for the filters of the queries; or a given filter."""
     selectivity: float
     """Mean share of the documents that are permitted."""
     permitted: float

@@ -30,7 +30,7 @@ def fit_options(
     given: Given,
     form: str | None,
 ) -> int:
-    """Print whether queries and judgments can show a change; return the exit code."""
+    """Print whether queries and judgments can show a change, save their noise if asked, and return the exit code."""
     with api.progress.Progress() as progress:
         found = weir.fitness(*targets, **fit_given, **given, progress=progress)
     if save_noise is not None:

@@ -300,9 +300,10 @@ def fitness(
     targets: a collection, a results folder, or judgments and run files.
     change: difference of means to be shown.
     measures: the first decides, the others are alternatives. By default nDCG@10, R@10 and RR@10.
-    systems: systems to run on the collection in addition to the given rankings, and to ask for relevant
-        documents by their text.
-    repeats: number of runs of each system, at least 5, to measure its own noise.
+    systems: systems to run on the collection in addition to the given rankings. Each is also searched for
+        relevant documents by their first words.
+    repeats: number of runs, at least 5, of each system that is run, to measure its own noise. Given rankings are
+        not repeated.
     same: the rankings are repeated runs of one system.
     labels: judgments of the same queries by other judges, whose variance is reported too.
     by: classes of the queries, as `Scores.by` takes them, in addition to the collection's columns.

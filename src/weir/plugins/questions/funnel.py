@@ -92,13 +92,13 @@ class _LostDocument:
 
     query: str
     asked: str
-    """Beginning of the query's text; "" if it is not known, as `text`."""
+    """Beginning of the query's text; "" if unknown."""
     document: str
     grade: float
     ranks: tuple[int, ...]
     """Its ranks in earlier rankings, first to last; () if none ranked it."""
     text: str
-    """Beginning of its title and text."""
+    """Beginning of its title and text; "" if unknown."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class LeakedDocument:
 
     query: str
     asked: str
-    """As of _LostDocument."""
+    """Beginning of the query's text; "" if unknown."""
     document: str
     rank: int
     through: tuple[str, ...]
@@ -186,7 +186,7 @@ def funnel_of(
     rules: FunnelRules | None = None,
     texts: tuple[Corpus | None, Queries | None] = (None, None),
 ) -> Funnel:
-    """Return the relevant documents left after each stage, and those lost at it.
+    """Return how many relevant documents are left after each stage, and which it loses; `system` is "".
 
     stages: first to last.
     texts: documents and queries, to show the first words of lost documents and their queries.
@@ -462,8 +462,8 @@ def _leak_sentence(funnel: Funnel) -> str:
 
 
 def verdict(funnel: Funnel) -> str:
-    """Return a sentence on the stage that loses most, and on the score of a perfect re-ranker in place of the
-    next."""
+    """Return a sentence on the stage that loses most, and on the score of a perfect re-ranker of the documents that
+    reach it."""
     last, worst = funnel.whole[-1], funnel.worst
     rest = f"{count(last.left)} of {count(funnel.relevant)} relevant documents are left"
     if not worst.lost:

@@ -411,7 +411,8 @@ class MappedThreshold:
 
     old: float
     new: float
-    """The new threshold; NaN, with a `reason`, if all documents of the rankings reach the old one, or none."""
+    """The new threshold; NaN, with a `reason`, if all documents or none reach the old one, or the new system returns no
+    more than reach it."""
     low: float
     """95% interval, by resampling queries."""
     high: float
@@ -426,7 +427,8 @@ def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> Ma
     """Return the new system's threshold that is reached by as many documents as reach `threshold` in the old
     one, with an interval.
 
-    NaN, with a reason, if no document or every document reaches the old threshold.
+    NaN, with a reason, if no document or every document reaches the old threshold, or the new system returns no
+    more than reach it.
     """
     queries = Ids.of(dict.fromkeys([*old.queries.tolist(), *new.queries.tolist()]))
     before = np.bincount(_query_codes(old, queries)[old.score >= threshold], minlength=len(queries))
@@ -496,7 +498,7 @@ def migration_of(
     groups: QueryGroups | None = None,
     thresholds: Sequence[float] = (),
 ) -> Migration:
-    """Return the changes from the old ranking to the new one, and the verdict of the labels.
+    """Return the changes from the old ranking to the new one, and the verdict of the labels. Its `dataset` is "".
 
     labels: labels of any documents; they count in the random order of `contested_pairs`.
     queries: texts of the queries, which are grouped by length without `groups`.

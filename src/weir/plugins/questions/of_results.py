@@ -45,7 +45,7 @@ STORED_BYTES = 1 << 25
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The input of a question: a collection's results, compared systems, texts, measure and thresholds."""
+    """The input of a question about the results of a collection."""
 
     root: Path
     """The results folder."""
@@ -85,7 +85,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Question:
-    """A question on a results folder, the function that answers it, and a command that tells more."""
+    """A question on a results folder."""
 
     name: str
     title: str

@@ -727,7 +727,7 @@ def _query_texts(study: Study, dataset: str, ids: Sequence[str]) -> tuple[str, .
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """The data of the page's query browser, deflated: values, texts and rankings of each dataset."""
+    """The deflated data of the page's query browser."""
 
     index: dict[str, Any]
     """Systems, measures and counts of each dataset."""

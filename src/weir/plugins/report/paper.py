@@ -52,7 +52,8 @@ WITHOUT_MODEL = frozenset({"bm25", "bm25f", "rm3", "pool", "score", "chunked", "
 def trained_on(system: str) -> frozenset[str] | None:
     """Return the collections whose judgments trained a system's models; None if unknown for some part.
 
-    system: its name. Stored runs, servers, programs, functions and models without a card are unknown.
+    system: its name; the result is empty for one without models. Stored runs, servers, programs, functions and
+        models without a card are unknown.
     """
     try:
         tree = expression_tree(system)
@@ -78,7 +79,7 @@ def trained_on(system: str) -> frozenset[str] | None:
 
 @dataclass(frozen=True)
 class PaperScore:
-    """A score in a paper's table, with marks for training data, verdict and source."""
+    """A score in a paper's table."""
 
     value: float
     in_domain: bool = False
@@ -107,8 +108,8 @@ def paper_table(
     """Return a table of datasets x systems: in each row the best score bold, the second underlined.
 
     Averages leave out a dataset that some system lacks, a dataset that most systems were trained on, and scores
-    whose data differ from the published. Below are differences to the baseline in per cent, and counts of
-    datasets above and below it.
+    whose data differ from the published. Below are differences of averages to the baseline in per cent, and
+    counts of datasets above and below it.
 
     units: {dataset: its unit in averages, such as its group}; averages leave out datasets that are not in it.
 
@@ -220,7 +221,7 @@ def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
 
 
 def cost_table(costs: Iterable[Efficiency]) -> Table:
-    """Return a table with milliseconds of a query and size of the index by system, as in BEIR's table 3."""
+    """Return a table with milliseconds of a query and size of the index by system."""
     cells, costs = {}, list(costs)
     single = timed_singly(costs)
     for one in costs:
@@ -236,7 +237,7 @@ def cost_table(costs: Iterable[Efficiency]) -> Table:
 
 @dataclass(frozen=True)
 class CollectionFacts:
-    """The row of a collection in a table of collections: task, sizes, words, judgments, copies."""
+    """The row of a collection in a table of collections."""
 
     name: str
     task: str
@@ -296,7 +297,7 @@ class CollectionFacts:
 
 
 def collection_table(facts: Iterable[CollectionFacts], title: str = "", notes: Sequence[str] = ()) -> Table:
-    """Return sizes, words, judgments and copies of collections, as in BEIR's table 1 and Elastic's."""
+    """Return sizes, words, judgments and copies of collections."""
     lines: list[list[str | Cell]] = [
         ["dataset", "task", "domain", "relevance", "documents", "queries", "relevant a query", "words a query",
          "words a document", "positive", "zero", "copies"]
@@ -348,6 +349,8 @@ def published_tables(
 
     publisher: one of PUBLISHED, or a publisher such as "BEIR paper".
     folder: a results folder whose scores are shown beside the published ones.
+    baseline, datasets, systems: see `published_table`.
+    labels: names to show for the folder's systems.
     published_as: its systems and collections by their published names; see `PublishedNames.of`.
 
     Raises BadValue if nothing is published, UnknownName for an absent dataset, system or baseline.

@@ -57,7 +57,7 @@ ENDINGS = {"latex": "tex", "markdown": "md"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """The sections of a results folder, with charts and tables, and the questions of a sceptical reviewer."""
+    """The report of a results folder."""
 
     study: Study
     sections: tuple[Section, ...]
@@ -229,8 +229,8 @@ def report(
     progress: called with (task, steps done, all steps).
 
     A note names collections that are not here. Raises FormatError for a folder without results, UnknownName for an
-    absent name, BadValue if nothing of `published` is on these collections and measures, and for another
-    `collection`.
+    absent name, BadValue if nothing of `published` is on these collections and measures, and for a
+    `collection` other than the measured one.
     """
     if isinstance(folder, Benchmark) and not labels:
         labels = [f"{title}={system}" for system, title in folder.titles.items()]

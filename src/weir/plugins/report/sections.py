@@ -157,7 +157,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the report, with its charts and tables."""
+    """A section of the report."""
 
     name: str
     title: str

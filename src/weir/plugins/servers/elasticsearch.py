@@ -905,7 +905,7 @@ class Elasticsearch:
         return self._searcher(index, complete, versions)
 
     def open(self, corpus: Corpus, context: Context) -> ElasticSearcher:
-        """Return the searcher; raises StoreError if the server has no complete index."""
+        """Return the searcher; raises StoreError if the server has no complete index, ServiceError if it fails."""
         at = folder_of(context)
         index = self._index(corpus, int(open_folder(at, "index.json").get("dimensions", 0)))
         with _elastic_connected(self.settings) as server:

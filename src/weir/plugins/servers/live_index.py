@@ -92,7 +92,7 @@ class LiveIndex(Protocol):
         """Return the similarity of a field; "BM25" or "default" is BM25."""
 
     def analysed(self, analyzer: str, text: str) -> Words:
-        """Return each word of a text with its term."""
+        """Return (word, its terms joined by "+") of each word in a text."""
 
     def changes(self) -> Iterator[SearchChange]:
         """Yield changes of the search: another tie breaker, scores of fields added, no field weights, or one
@@ -105,7 +105,7 @@ class LiveIndex(Protocol):
         """Return the body of a search with these entries set; None removes an entry."""
 
     def hits(self, body: Json) -> list[tuple[str, float]]:
-        """Return (identifier, score) of hits; raises ServiceError for an answer without hits."""
+        """Return (identifier, score) of hits, best first; raises ServiceError for an answer without hits."""
 
     def explained(self, body: Json, document: str) -> Explanation | None:
         """Return the explanation of a document's score in a search; None if it does not match, or the body has no

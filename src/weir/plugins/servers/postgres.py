@@ -77,7 +77,7 @@ DISTANCES = {"inner": "<#>", "cosine": "<=>", "l2": "<->"}
 
 @dataclass(frozen=True)
 class _TextSearch:
-    """Settings of PostgreSQL's full-text search: configuration, query parser, rank function, indexed fields.
+    """Settings of PostgreSQL's full-text search.
 
     Raises BadValue for a value out of range.
     """
@@ -824,8 +824,8 @@ class PostgresCollection:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> _PostgresSearcher:
-        """Copy the documents that the server lacks, with vectors if these are searched, and return the
-        searcher."""
+        """Copy the documents that the server lacks, with vectors if these are searched, and return the searcher; raises
+        ServiceError if the server fails."""
         vectors = None
         if self.dense is not None:
             vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored

@@ -72,7 +72,7 @@ DATA = Path(str(files("weir.plugins.servers") / "rerank_services.toml"))
 
 @dataclass(frozen=True)
 class RerankService:
-    """An entry of rerank_services.toml: a service's address, limits, and format of requests and answers."""
+    """An entry of rerank_services.toml."""
 
     base: str
     path: str
@@ -513,7 +513,8 @@ def rerank(
     model: service:model, such as cohere:rerank-v3.5, voyage:rerank-2.5 or
         jina:jina-reranker-v2-base-multilingual, or your own server, tei:http://localhost:8080, or vllm:model
         with base="http://localhost:8000".
-    depth: documents re-ranked for each query, by default 100, or all given candidates.
+    depth: documents re-ranked for each query, before the others in their order, by default 100, or all given
+        candidates.
     base: URL of the service up to its version.
     max_length: documents are cut to this many tokens, by estimate.
     key: the environment variable that holds the key.

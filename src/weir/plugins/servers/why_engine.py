@@ -57,7 +57,7 @@ Settings: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One of two compared systems: run, values, settings, analysers, and its live index or BM25."""
+    """One of two compared systems."""
 
     name: str
     run: Run

@@ -57,7 +57,7 @@ _EXPECTED = "a pack that weir submit pack has written"
 
 @dataclass(frozen=True, repr=False)
 class Pack:
-    """A summary of a pack: its file, hash, size and results."""
+    """A summary of a pack."""
 
     path: str
     digest: str

@@ -94,7 +94,7 @@ class _Board:
 
 @dataclass(frozen=True, repr=False)
 class Site:
-    """A leaderboard: boards by filter, verified results, refused packs."""
+    """A leaderboard of packs."""
 
     folder: str
     measure: str
@@ -133,7 +133,9 @@ def leaderboard(
     fetch: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Site:
-    """Verify the packs of a folder, write a leaderboard and return it; `out` appears whole or not at all.
+    """Verify the packs of a folder, write a leaderboard and return it.
+
+    `out` appears whole or not at all, in place of a folder that is there, with all its files.
 
     submissions: the folder of packs.
     measure: the measure to rank by.

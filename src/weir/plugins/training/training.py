@@ -114,7 +114,7 @@ class AdaptRules:
 
 @dataclass(frozen=True, repr=False)
 class Adaptation:
-    """The outcome of training an encoder: checkpoint, pairs, steps and losses."""
+    """The outcome of training an encoder."""
 
     folder: str
     """The checkpoint's folder."""

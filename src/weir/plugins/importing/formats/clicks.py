@@ -110,9 +110,11 @@ def _table(contents: Contents) -> str:
 
 @reader("clicks", "clicks and impressions", _table)
 def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a table of clicks by query, document and perhaps position, or of impressions.
+    """Yield queries, and judgments with click shares as grades, from a table of clicks by query, document and perhaps
+    position, or of impressions.
 
-    The iterator raises BadValue without clicks or impressions.
+    Pairs shown fewer than `choices.impressions` times are left out. The iterator raises BadValue if all are, and
+    without clicks or impressions.
     """
     roles = _columns(contents)
     if not roles:
@@ -198,9 +200,10 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     when("lines of session, query, results and clicks", _searches),
 )
 def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a click log of the clickmodels project; each result is an impression at its position.
+    """Yield queries and judgments as `read_clicks` does, from a click log of the clickmodels project.
 
-    Results without identifier are left out; queries are identified by text.
+    Each result is an impression at its position. Results without identifier are left out; queries are identified by
+    text.
     """
     log = _Impressions()
     for line, cells in _searches(contents):
@@ -239,8 +242,9 @@ def _ubi(contents: Contents) -> str:
 
 @reader("ubi-events", "events of User Behavior Insights", _ubi)
 def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from impressions and clicks of User Behavior Insights; a document counts once in each
-    search.
+    """Yield queries and judgments as `read_clicks` does, from a log of User Behavior Insights.
+
+    A document counts once in each search.
 
     The iterator raises BadValue without impressions or without clicks.
     """

@@ -464,8 +464,9 @@ def read_nested_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
-    """Yield the ranking of each query of {query: {document: score}}, in any order, and a Refused for each score that
-    is no finite number, whose document it lacks.
+    """Yield each query's ranking, to be ordered by score, from {query: {document: score}}.
+
+    A document without a finite score is left out, with a Refused.
 
     run: name of the run.
     """

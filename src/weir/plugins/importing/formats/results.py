@@ -209,8 +209,8 @@ def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKe
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each response of _search or _msearch; documents as `document_key` names them.
 
-    Responses with failed shards or a timeout are refused; unless each names another query, queries get numbers, a
-    single one the file's name.
+    Responses with failed shards or a timeout are refused. Unless each names a different query, queries are numbered;
+    a single one has the file's name.
     """
     responses = _responses(contents)
     indexes = {text_of(hit, "_index") for *_, hits, _ in responses for hit in hits}
@@ -259,6 +259,7 @@ def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each result of Vespa; one with errors or without full coverage is refused.
 
     A document is the part of its identifier after `::` if all have the same prefix. Groups are left out and counted.
+    Queries are called as by `read_search_responses`.
     """
     responses = _vespa_responses(contents)
     own = [_vespa_id(hit) for *_, hits, _ in responses for hit in hits]
@@ -385,7 +386,8 @@ def _identifier_of_points(rows: Sequence[TableRow]) -> str:
 def read_points(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Yield documents with their payload as metadata, and rankings, from a vector store's response.
 
-    Each list of points with scores or distances is a ranking; numbers that rise in each list are distances.
+    Each list of points with scores or distances is a ranking; numbers that rise in each list are distances, kept
+    negated. Queries are called as by `read_search_responses`.
     """
     stored, others = _stored(contents), Counter[str]()
     lists = [

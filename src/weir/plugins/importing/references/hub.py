@@ -68,7 +68,7 @@ _SHARD = re.compile(r"(.+?)[-_.]\d{5}-of-\d{5}")
 
 @dataclass(frozen=True)
 class HubPart:
-    """A file of a data set in the Hugging Face hub's layout, with its role, subset and split."""
+    """A file of a data set in the Hugging Face hub's layout."""
 
     path: str
     role: str
@@ -174,7 +174,7 @@ def _role(config: str) -> tuple[str, str]:
 def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPart]:
     """Return the files of one of a data set's collections.
 
-    subset: a collection, or a split of the documents; "" if there is only one.
+    subset: a collection, or a split of the documents. "" takes the only collection, and of several splits test.
     name: the data set's name for messages.
 
     Raises BadValue for a missing or unknown subset, and without documents and queries.

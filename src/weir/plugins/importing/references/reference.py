@@ -49,7 +49,7 @@ _KEYS = (*_TEXTS, "impressions", "columns", "files")
 
 @dataclass(frozen=True)
 class _Description:
-    """The content of a TOML file that describes a collection: input files, choices, and the collection's settings."""
+    """The content of a TOML file that describes a collection."""
 
     path: Path
     files: tuple[InputFile, ...]
