@@ -118,8 +118,8 @@ def reproduce(
     published_as: Sequence[str] = (),
     collections: Sequence[str | Path | Dataset] = (),
 ) -> list[PublishedCheck]:
-    """Return how all finished results and complete groups compare with the published scores that they should
-    reproduce.
+    """Return a check of each mean of all finished results and complete groups against each published score that
+    it should reproduce; one check, with the reason, if there is none.
 
     model: compare the only system with this published model instead, by name or unique words.
     decimals: compare at most so many decimals.
@@ -372,7 +372,7 @@ def birco_of_cells(
 
 
 def check_cells(check: PublishedCheck) -> list[str]:
-    """Return the last cells of a check's row: own score, published score, difference, verdict."""
+    """Return the last cells of the row of a check with a published score: both scores, difference, verdict."""
     claim, difference = check.published, f"{abs(check.difference):.4f}"
     assert claim is not None
     partly = f" to {check.decimals} decimals" if check.decimals != claim.decimals else ""
