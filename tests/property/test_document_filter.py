@@ -79,17 +79,30 @@ numbers = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([0.5, -1.5, T
 words = st.one_of(st.none(), st.sampled_from(["", "a", "b", "ab", "é"]))
 rows = st.lists(
     st.fixed_dictionaries(
-        {"text": st.just("x"), "n": numbers, "w": words, "many": st.lists(st.sampled_from("abc"))}
+        {
+            "text": st.just("x"),
+            "n": numbers,
+            "w": words,
+            "many": st.lists(st.sampled_from("abc")),
+            "nums": st.lists(st.sampled_from([0, -0.0, 5, 5.0, -2, 2.5])),
+        }
     ),
     min_size=1,
     max_size=9,
 )
-EVERY = {"text": "x", "n": 9, "w": "w", "many": ["a", "b"]}  # so that fields are there, and of their kinds
+EVERY = {
+    "text": "x",
+    "n": 9,
+    "w": "w",
+    "many": ["a", "b"],
+    "nums": [1, 2],
+}  # so that fields are there, and of their kinds
 comparisons = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
 leaves = st.one_of(
     st.tuples(st.just("n"), comparisons, st.integers(-3, 3)),
     st.tuples(st.just("w"), comparisons, st.sampled_from(["a", "b", "ab", "zz"])),
     st.tuples(st.just("many"), st.sampled_from(["==", "!="]), st.sampled_from("abc")),
+    st.tuples(st.just("nums"), st.sampled_from(["==", "!="]), st.sampled_from([0, 5, 5.0, -2.0, 2.5, 7])),
 )
 trees = st.recursive(
     leaves,

@@ -36,6 +36,17 @@ def test_what_changes_is_counted_and_named():
     assert (found.labels.contested, found.labels.verdict, found.labels.risk) == (7, "undecided", 1.0)
 
 
+@pytest.mark.parametrize("by", ["prefix:_", {"a_1": "a", "a_5": "b"}], ids=str)
+def test_groups_hold_the_queries_of_either_ranking_or_it_is_said(by):
+    shown = weir.migrate(
+        *(ranked({f"a_{q[1:]}": docs for q, docs in orders.items()}) for orders in (OLD, NEW)), by=by
+    )
+    [found], notes = shown, " ".join(map(str, shown.notes()))
+    grouped = sum(one.queries for one in found.groups)
+    assert grouped == (5 if isinstance(by, str) else 2)
+    assert ("3 of 5 queries are in no group" in notes) == (grouped < 5)
+
+
 orders = st.lists(st.permutations([f"d{n}" for n in range(8)]), min_size=3, max_size=3)
 grades = st.lists(st.integers(0, 2), min_size=24, max_size=24)
 

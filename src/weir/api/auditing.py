@@ -81,7 +81,7 @@ def align(
         scores.
     task: the collection's task, as weir list datasets names tasks.
     measure: a measure such as nDCG@10.
-    results: a results folder whose scores are shown beside the average.
+    results: a results folder whose systems are ranked among the published ones.
 
     Raises BadValue for an unknown task, fewer than three collections or no scores.
     """
@@ -117,8 +117,8 @@ def audits(
 
 
 def expand_judgments(*targets: str | Path, out: str | Path, collection: Places = None) -> tuple[int, int]:
-    """Write judgments into `out`, with copies of judged documents graded alike; return (number added, number
-    before).
+    """Write judgments to the file `out`, with copies of judged documents graded alike; return (number added,
+    number before).
 
     targets: one collection, or judgments of `collection`. Raises BadValue for several collections.
     """

@@ -134,7 +134,7 @@ def compare(
     labels: Sequence[str] = (),
     noise: FolderPath | None = None,
 ) -> ResultSet[Any]:
-    """Return a comparison of systems for each measure and dataset, with a significance test of each pair.
+    """Return a comparison of systems for each measure and dataset, and across datasets, with a test of each pair.
 
     qrels: judgments as `evaluate` takes them, or only scores: a results folder, a benchmark, Scores, or
         {name: Scores}.
@@ -354,7 +354,7 @@ def power(
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
     collection: Collection = None,
 ) -> ResultSet[PowerPlan]:
-    """Return the smallest difference that the queries can show, and how many queries smaller ones need.
+    """Return the smallest difference that the queries can show, and how many queries given differences need.
 
     qrels: judgments as `evaluate` takes them.
     first, second: rankings as `evaluate` takes them, or Scores, or {name: ranking} of both.
@@ -706,9 +706,9 @@ def p_mrr(
 
     qrels, run: in any form of `evaluate`, with a query for the original and one for the changed instruction.
     changed: rankings under the changed instruction if they are another run.
-    signs: endings of original and changed queries' identifiers.
+    signs: endings of original and changed queries' identifiers. The scores name pairs without them.
 
-    Raises BadValue if no document becomes irrelevant.
+    A pair in which no document becomes irrelevant is left out. Raises BadValue if all are.
     """
     qrels, collection = judged_by(qrels)
     refuse_mismatched(qrels, run)
@@ -773,7 +773,7 @@ def gate(
     by: groups of queries as `Scores.by` takes them. Each can fail the gate too.
     common: compare on the queries that both sides have with the same judgments.
     fetch: download the collections that records of results name, by default the network is not used.
-    conventions: rules of scoring.
+    conventions: rules of scoring, by default as a baseline was scored.
     collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
         without an answer), and `by` may name its columns. In Python also {name: path} of results folders'
         collections that moved.
@@ -814,8 +814,11 @@ def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
 def gate_rules(
     max_drop: float | Mapping[str, float] = MAX_DROP, confidence: float = 0.95, interval: str = "t"
 ) -> GateRules:
-    """Return a gate's rules, for a {measure: drop} with MAX_DROP for other measures; raises BadValue for a
-    negative drop and a confidence outside 0.5..1, UnknownName for another interval.
+    """Return a gate's rules.
+
+    max_drop: for a {measure: drop}, other measures have MAX_DROP.
+
+    Raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for another interval.
     """
     drops: dict[str, float] = {}
     if isinstance(max_drop, Mapping):

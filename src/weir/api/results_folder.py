@@ -104,7 +104,7 @@ def results(
     fetch: bool = False,
     labels: Sequence[str] = (),
 ) -> ResultSet[Row]:
-    """Return a mean score for every dataset, system and measure of a results folder; groups follow their members.
+    """Return a mean score for every dataset, system and measure of a results folder, complete groups last.
 
     measures: only these measures, by default all.
     datasets: only these datasets, by default all. A group means its members, NAME:SPLIT one split.
@@ -114,8 +114,8 @@ def results(
     fetch: download the collections that records of results name, by default the network is not used.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
 
-    Raises FormatError for a folder without a finished result, UnknownName for an unknown measure, dataset or
-    system, BadValue for unknown groups of queries.
+    Scores by outdated judgments are left out with a note. Raises FormatError for a folder without a finished
+    result, UnknownName for an unknown measure, dataset or system, BadValue for unknown groups of queries.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     names = _measures_among(cells, measures)
@@ -347,7 +347,7 @@ def verify(
 
 @checked
 def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> ResultSet[Efficiency]:
-    """Return each system's time, memory and disk use in a results folder, with its quality by a measure.
+    """Return time, memory and disk use of each system on each collection of a results folder, and its quality.
 
     measure: the quality shown, by default nDCG@10, else the first measure.
 
@@ -417,7 +417,7 @@ def reproduce(
     published_as: Sequence[str] = (),
     collection: Places = None,
 ) -> ResultSet[PublishedCheck]:
-    """Return comparisons of a folder's results with the published scores that their systems should reproduce.
+    """Return comparisons of a folder's means with the published scores that they should reproduce, or why not.
 
     model: compare the only system with this published model, such as "baseline bm25s".
     tolerance: number of decimals to compare, if more are printed.

@@ -323,6 +323,8 @@ class DocumentFilter:
     def mask(self, documents: FieldSource) -> Mask:
         """Return True for each document that passes the filter, bool[documents].
 
+        A document without a field passes no comparison of it but `!=`.
+
         Raises UnknownName for a field that no document has, BadValue for a value of another kind than its
         field.
         """
@@ -495,8 +497,13 @@ def _fits(block: _Block, name: str, compare: Callable[[Any, Any], Any], value: L
         with np.errstate(invalid="ignore"):
             fitting: Mask = compare(number, float(value))
             return fitting
-    if column.many and compare is operator.eq:
-        value = _written_value(value)
+    if column.many and compare is operator.eq:  # a list's numbers stand as texts, 5 and 5.0
+        texts, spelled = block.values_of(name), {_written_value(value)}
+        if not isinstance(value, (str, bool)):
+            spelled |= {repr(one) for one in (int(value), float(value), -float(value)) if one == value}
+        return np.array(
+            [bool(t) and not spelled.isdisjoint(t.split(LIST_SEPARATOR)) for t in texts], np.bool_
+        )
     if number is not None or not isinstance(value, str):
         kind = "a text" if isinstance(value, str) else "a number"
         raise BadValue(f"filter: {name} is a {column.kind} in these documents; {value!r} is {kind}")

@@ -156,7 +156,7 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 
 @dataclass(frozen=True)
 class CollectionCard:
-    """Facts about a split of a collection, as `weir data stats` shows them."""
+    """Facts about a split of a collection."""
 
     name: str
     title: str
@@ -175,7 +175,7 @@ class CollectionCard:
     zero: int
     negative: int
     judged_per_query: float
-    """Mean over judged queries; `relevant_per_query` likewise."""
+    """Mean over judged queries, 0 without any; the three means below likewise."""
     relevant_per_query: float
     words_per_query: float
     """Mean number of words separated by white space."""
@@ -203,7 +203,7 @@ class CollectionCard:
 
 @dataclass(frozen=True)
 class JudgmentsCard:
-    """Facts about judgments without documents, as `weir data stats` shows them."""
+    """Facts about judgments without a collection."""
 
     name: str
     relevance: str

@@ -133,8 +133,7 @@ def published_pools() -> dict[tuple[int, int, int], str]:
 
 
 def members(name: str) -> tuple[str, ...]:
-    """Return the names of a group's collections; for the name of a collection a tuple of it alone, whether
-    known or not."""
+    """Return the names of a group's collections; for any other name, known or not, a tuple of it alone."""
     return group(name).members if is_group(name) else (catalogued(name) or name,)
 
 
@@ -163,7 +162,7 @@ def group(name: str) -> Group:
 
 def original(reference: str) -> str:
     """Return the catalogue name of the collection that a reference copies, such as scifact for hf:mteb/scifact;
-    the reference itself if it copies none, or one that has candidates."""
+    the reference itself if it copies none, or a collection with candidates."""
     return _copies().get(without_revision(reference), reference)
 
 
@@ -188,8 +187,7 @@ def other_counts(
     """Return (name of the count, own number, published number) for each count that differs; () for an unknown
     collection.
 
-    queries, documents: own numbers; None is not compared.
-    grades: own number of judgments by grade; None is not compared.
+    queries, documents, grades: own numbers, of judgments by grade; None is not compared.
     """
     name = original(name)
     if name not in collection_names():

@@ -312,8 +312,8 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 
 
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
-    """Return {dataset: pairs of systems whose differing setting has no effect there}, as their keys, or their
-    prompts and rankings, are equal."""
+    """Return {dataset: pairs of systems whose differing setting has no effect there}: their keys, or their prompts
+    and rankings, are equal."""
     pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
     for cell in cells:

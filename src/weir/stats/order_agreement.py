@@ -284,7 +284,8 @@ def _decisions(values: Float64, test: str) -> Float64:
 
 
 def order_tables(results: Sequence[OrderAgreement]) -> tuple[Table, ...]:
-    """Return tables of the systems' means under both sets of labels, and of the agreement of their orders."""
+    """Return tables of the systems' means under both sets of labels, best by the first on top, and of the
+    agreement of their orders."""
     tables = []
     for one in results:
         first, second = one.labels

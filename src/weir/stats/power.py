@@ -188,7 +188,7 @@ def reach(
     test: a name in TESTS.
     units: number of queries or datasets.
     family: the tests corrected together, all assumed to have their smallest p-values.
-    systems: number of systems, which some tests depend on.
+    systems: number of systems.
     beside: smallest p-values of tests in other tables of the family.
     """
     draws = draws or Draws()

@@ -249,8 +249,8 @@ def _largest_ratio(
 def turning_pairs(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE
 ) -> dict[tuple[str, str], bool]:
-    """Return {(better, worse by score): detected} for the pairs of runs whose order the unjudged documents can
-    reverse.
+    """Return {(better run, worse run): detected} for the pairs whose order by mean score the unjudged documents
+    can reverse.
 
     measure: an nDCG; raises BadValue for a measure of unknown bounds.
 

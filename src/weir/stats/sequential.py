@@ -1,8 +1,7 @@
 """Bounds of a mean and e-values that stay valid however often one looks at growing data in random order
 (`by_lot`).
 
-An e-value measures evidence: if the claim is true, it ever reaches 20 with a probability of at most 5% (Ville
-1939).
+An e-value measures evidence: if the claim is true, it ever reaches 20 with a probability of at most 5%.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ class Threshold:
     separation: float
     """Area under the ROC curve of confidence, over all queries."""
     curve: tuple[CutOff, ...]
-    """Other cut-offs on the reported half."""
+    """Outcomes in the reported half if `max_false` were each of THRESHOLD_RATES."""
 
 
 @dataclass(frozen=True, eq=False)

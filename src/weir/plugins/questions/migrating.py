@@ -16,6 +16,7 @@ from weir.core.qrels import Qrels, merge_qrels
 from weir.core.rounding import part_of
 from weir.core.run import Run
 from weir.core.scores import Note
+from weir.core.strings import Ids
 from weir.core.subject import Subject
 from weir.datasets.label_texts import labels_given
 from weir.datasets.load import Dataset, judged_or_not, load, query_groups, without_documents
@@ -79,7 +80,8 @@ def migrate(
     names = distinct_names([run.name for run in runs], given)
     before, after = (replace(run, name=name) for run, name in zip(runs, names, strict=True))
     queries = None if dataset is None else dataset.queries
-    groups = None if by is None else query_groups(by, before.queries, dataset)
+    asked = Ids.of(dict.fromkeys([*before.queries.tolist(), *after.queries.tolist()]))
+    groups = None if by is None else query_groups(by, asked, dataset)
     found = migration_of(before, after, rules, known, queries, groups, thresholds)
     found = replace(found, dataset="" if dataset is None else dataset.name)
     depths = {run.name: int(np.diff(run.ptr).max()) for run in (before, after)}
@@ -94,6 +96,8 @@ def migrate(
                 f"{before.name} and {after.name} share no document: are their identifiers of one collection?"
             )
         )
+    if by is not None and (ungrouped := len(asked) - sum(one.queries for one in found.groups)):
+        notes.append(Note(f"{part_of(ungrouped, len(asked), 'queries', 'is', 'are')} in no group"))
     if out is not None and found.labels.verdict != "undecided":
         notes.append(Note(f"nothing is left to label: {out} is not written"))
     elif out is not None:
