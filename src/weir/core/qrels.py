@@ -206,7 +206,7 @@ class Qrels:
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the judgments in the format of the file name's ending.
+        """Write the judgments in the format of the file name's ending, by default TREC; only tables keep origins.
 
         Raises BadValue for an identifier that the format cannot hold.
         """

@@ -287,8 +287,8 @@ class Scores:
     @staticmethod
     @checked
     def from_dict(values: Mapping[str, Mapping[str, float]]) -> Scores:
-        """Return scores from {measure: {query: value}}; NaN means undefined, values of geometric measures are
-        logarithms.
+        """Return scores from {measure: {query: value}}, with all queries answered; NaN means undefined, values of
+        geometric measures are logarithms.
 
         Names of measures are not checked. Raises BadValue for no values, measures of different queries, and a
         geometric measure with a value above 0 and none below.

@@ -71,7 +71,7 @@ KINDS = (("query", "query_prompt"), ("document", "document_prompt"), ("passage",
 
 @dataclass(frozen=True, eq=False)
 class EncoderRecipe:
-    """An encoder's settings, completed from its checkpoint and card, before anything is loaded."""
+    """An encoder's settings, completed from its checkpoint and card."""
 
     model: str
     document: Checkpoint

@@ -159,7 +159,7 @@ _PRICE = re.compile(r"(\d+(?:\.\d+)?)(?: in, *(\d+(?:\.\d+)?) out)?")
 
 @dataclass(frozen=True)
 class Clock:
-    """Functions for time, waiting and random numbers, which tests replace."""
+    """Functions for time, waiting and random numbers."""
 
     now: Callable[[], float] = time.monotonic
     """Monotonic seconds."""

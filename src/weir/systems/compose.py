@@ -188,7 +188,7 @@ class FunctionSystem:
 
 @dataclass(frozen=True, eq=False)
 class FunctionSearcher:
-    """Searches by a function, whose answers may name only documents of the corpus."""
+    """Searches by a function; results beyond k are cut, unknown documents raise BadRanking."""
 
     name: str
     corpus: Corpus

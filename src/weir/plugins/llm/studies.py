@@ -64,7 +64,7 @@ class HeardAnswer:
     """Hashes of the passages, in the prompt's order."""
     kind: VerdictKind
     value: object
-    """None without a verdict."""
+    """A score, the best passage's number, or an order of numbers; None without a verdict."""
 
     @property
     def clear(self) -> bool:

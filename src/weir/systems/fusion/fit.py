@@ -182,8 +182,8 @@ def fit(
 
     method: a method, with settings to fix, or the fusions to choose from.
 
-    Raises UnknownName for an unknown name; BadValue if no setting is open, judged queries are fewer than
-    folds, the measure has no direction, or no judged query has results in two runs.
+    Raises UnknownName for an unknown name; BadValue if no setting is open, folds are fewer than 2 or more
+    than judged queries, the measure has no direction, or no judged query has results in two runs.
     """
     tried = candidates(method, len(runs)) if isinstance(method, (str, Fusion)) else tuple(method)
     return cross_validated(trials(tried, Pool.of(runs), qrels, measure), folds, seed)

@@ -110,6 +110,7 @@ class Table:
     claims: Mapping[Item, float]
     """{item: time when it was shown}."""
     now: float
+    """Seconds since 1970."""
 
     @cached_property
     def shown(self) -> dict[str, dict[str, set[str]]]:
