@@ -151,8 +151,8 @@ class ResultSet(Sequence[T], Generic[T]):
         colour: bool = False,
         options: Mapping[str, object] | None = None,
     ) -> str:
-        """Return the results as text, json, csv, latex, markdown or an html page; only latex has the notes, as
-        comments, without those below a table.
+        """Return the results as text, json, csv, latex, markdown or an html page; `notes()` are left out, but latex
+        has them as comments.
 
         width, colour: the terminal's width and whether it has colours, for text.
         options: of this kind's tables, such as {"long": True}.

@@ -389,7 +389,7 @@ def cells_of(
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> ResultSet[PublishedScore]:
-    """Return the published scores of a collection, model or measure, by default all; with a note if there are
+    """Return the published scores of a collection, model and measure, by default all; with a note if there are
     none.
 
     dataset: a name or reference, or the path of a collection, which is known by its judgments.

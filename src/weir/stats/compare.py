@@ -867,7 +867,8 @@ def compared_across(
     datasets: {dataset: tables of its parts}.
     each: comparisons with the baseline on single datasets, if already made.
 
-    Raises BadValue for fewer than two datasets, or if systems or measure differ.
+    Raises BadValue for fewer than two datasets, or if systems or measure differ, UnknownName for an unknown
+    baseline.
     """
     comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
