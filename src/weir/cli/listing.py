@@ -73,7 +73,7 @@ def doctor_command(kernels: tuple[str, ...], compiled: bool, form: str | None, q
     """Show what is installed.
 
     Lists packages, the engines that would run, settings, limits of input, and where caches are kept.
-    Nothing is downloaded, compiled or loaded: no model, and no torch. With --compile, kernels are compiled
+    Nothing is downloaded, compiled or loaded. With --compile, kernels are compiled
     and nothing is shown; KERNELS: kinds of kernels such as "sparse search", by default all. Compiled code is
     kept until its source, the compiler or the processor changes.
     """
