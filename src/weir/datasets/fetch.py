@@ -32,8 +32,7 @@ _BATCH_DOCUMENTS = 4096
 
 
 def content_of(dataset: Dataset) -> str:
-    """Return a hash, in hexadecimal, of a split's documents, judged queries and judgments; reads every
-    document.
+    """Return a hash of a split's documents, judged queries and judgments; reads every document.
 
     It does not depend on order, white space, metadata and unjudged queries.
     """

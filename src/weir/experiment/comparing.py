@@ -573,7 +573,7 @@ def gate_inputs(
 def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
     """Return the run files in a folder, sorted; [] for a results folder and a file.
 
-    names: files to return, by their names without suffixes; () for all.
+    names: of the files to return, without suffixes; () for all.
 
     Raises BadValue for two files of one name, UnknownName for a missing one.
     """

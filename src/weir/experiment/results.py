@@ -685,8 +685,7 @@ def finished_and_lacking(
 ) -> tuple[list[ResultCell], list[str]]:
     """Return (finished results, sentences on missing results, unreadable records and unscored rankings).
 
-    datasets: mention only missing results and rankings on these, by default all.
-    systems: mention only missing results of these, by default all; names, labels, or beginnings of names.
+    datasets, systems: mention only these, by default all; systems by names, labels, or beginnings of names.
 
     Raises FormatError without a result.
     """
