@@ -125,8 +125,8 @@ class Run:
 
         ties: "trec", or "trec9" to compare scores as 32-bit floats.
 
-        Raises FormatError for a missing file and an invalid line, BadValue for a folder of several systems,
-        BadRanking for a repeated document.
+        Warns (RankingWarning) if ranks contradict scores, which decide. Raises FormatError for a missing file and
+        an invalid line, BadValue for a folder of several systems, BadRanking for a repeated document.
         """
         return READ_RUN(path, ties)
 

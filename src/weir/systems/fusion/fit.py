@@ -125,9 +125,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """The best settings of a fusion on all judged queries, and the settings and values of each fold of
-    cross-validation.
-    """
+    """The best settings of a fusion on all judged queries, with cross-validation."""
 
     measure: Measure
     tried: int
@@ -196,8 +194,8 @@ def trials(
 
     watch: called with (fusions times queries) measured so far and in all.
 
-    Raises BadValue if no judged query has results in two runs, without a fusion, and for several measures or
-    one without a direction.
+    Raises UnknownName for an unknown measure, BadValue if no judged query has results in two runs, without a
+    fusion, and for several measures or one without a direction.
     """
     measures = measures_of(measure)
     if len(measures) != 1 or not tried:
