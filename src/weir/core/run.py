@@ -70,6 +70,8 @@ class Run:
         A ranking may also be n documents in rank order (scores n to 1), (document, score) pairs, an array, or a
         pandas Series.
 
+        ties: as for `load`.
+
         Raises BadRanking for a score that is not a finite number, a repeated document, and any other form.
         """
         if not isinstance(rankings, Mapping):

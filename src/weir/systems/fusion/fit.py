@@ -179,6 +179,7 @@ def fit(
     """Return a fusion's best settings on all judged queries, and for each fold the best on the other folds.
 
     method: a method, with settings to fix, or the fusions to choose from.
+    seed: decides which queries form a fold.
 
     Raises UnknownName for an unknown name; BadValue if no setting is open, folds are fewer than 2 or more
     than judged queries, the measure has no direction, or no judged query has results in two runs.
