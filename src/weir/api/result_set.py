@@ -139,10 +139,7 @@ class ResultSet(Sequence[T], Generic[T]):
         return charts(self.kind.name, self.items)
 
     def plot(self) -> Figure:
-        """Return the charts as a figure for notebooks and files.
-
-        Raises BadValue for a kind without charts, and if there is nothing to draw.
-        """
+        """Return the charts as a figure for notebooks and files; raises the errors of `charts`."""
         from weir.api.charts import Figure
 
         return Figure(self.charts())

@@ -80,7 +80,7 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
 
     Collections on this machine are not downloaded again, except a reference with a newer commit. If an archive
     is not available, a copy of equal content is used, with a DownloadWarning. Raises UnknownName for an unknown
-    name, DownloadError with the reason of each source; for a collection under licence it says how to obtain it.
+    name, DownloadError with the reason of each source.
     """
     if is_reference(name):
         datasets = [_materialized(name, progress, again=True)]

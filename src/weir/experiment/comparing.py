@@ -316,7 +316,7 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     """Return {unit: score tables of its datasets} for a comparison across datasets (`unit_names`).
 
-    Of datasets of the same queries and judgments one counts (`counted_once`). The tables have only the systems
+    Of datasets with equal queries and judgments only one counts (`counted_once`). The tables have only the systems
     that all these datasets have; {} for fewer than two such systems.
     """
     counted = counted_once((t.dataset, t.asked) for t in tables for _ in t.systems)

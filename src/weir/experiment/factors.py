@@ -370,7 +370,8 @@ def study_cells(
     measures: Iterable[Measure | str] = (),
     method: ComparisonMethod | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and across datasets.
+    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all datasets
+    have.
 
     factors: names, by default all.
 

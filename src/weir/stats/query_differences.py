@@ -103,7 +103,6 @@ def query_differences(
 ) -> QueryDifferences:
     """Return the comparison of two runs query by query.
 
-    names: of the two runs.
     top: number of largest gains, and of largest losses, to list.
     Raises BadValue if no query has a value in both, a run answers none, or judgments or conventions differ;
     UnknownName for a measure that was not computed.
