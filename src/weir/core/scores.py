@@ -154,14 +154,14 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasureScores(Mapping[str, float]):
-    """The values of one measure, as a mapping by query; NaN where the measure is undefined."""
+    """The values of one measure, as a mapping by query: NaN where undefined, logarithms for geometric measures."""
 
     measure: str
     queries: Ids
     array: Float64
     """float64[Q]."""
     mean: float
-    """Mean over the queries for which it is defined."""
+    """Mean of the defined values, geometric for geometric measures."""
 
     def __getitem__(self, query: str) -> float:
         code = int(self.queries.codes([str(query)])[0])
