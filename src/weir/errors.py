@@ -291,8 +291,7 @@ class MissingExtra(WeirError):
 
 
 def install_command(extra: str) -> str:
-    """Return the pip command that installs an extra: from the local folder or wheel that Weir came from, else
-    from the package index."""
+    """Return the pip command that installs an extra, from where Weir came from."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import urlsplit

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from weir.api.rows import grid_tables, grids_marked
+from weir.api.result_set import ResultSet
+from weir.api.rows import ROWS, grid_tables, grids_marked
 from weir.core.colours import STYLES
 from weir.core.scores import Row
 from weir.core.short_names import short_names
@@ -60,6 +61,13 @@ def test_each_grid_in_latex_has_the_legend_of_its_marks():
     parts = tables_as_text(grids, "latex").split("\n\n")
     assert ["bold: the best of its dataset" in part for part in parts] == [True, True]
     assert tables_as_text(grids, "text").count("* the best") == 1
+
+
+def test_lines_of_a_page_call_systems_as_its_grid_does():
+    [lines] = ResultSet(ROWS, tuple(rows(["d"]))).tables("latex")
+    grid = grid_tables(rows())[0]
+    assert [line[1].text for line in lines.rows] == list(grid.labels)
+    assert set(grid.legend()) <= set(lines.notes)
 
 
 def test_the_best_of_each_dataset_is_marked_and_ties_of_it_are_too():

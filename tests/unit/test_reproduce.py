@@ -215,6 +215,7 @@ def test_a_difference_that_a_documented_rule_explains_is_no_miss(tied, capsys):
     out = capsys.readouterr().out
     assert "explained: ties & BM25 flat [Anserini] [1]" in out
     assert "\n[1] castorini/anserini" in out
+    assert "nearest" not in out, "advice is of the command, not of a paper"
     settings().home.rename(tied / "elsewhere")  # without the judgments nothing can be scored again
     assert {c.outcome for c in reproduce(tied)} == {"not scored again"}
     assert main(["study", "reproduce", str(tied)]) == 3

@@ -81,7 +81,7 @@ def align(
         scores.
     task: the collection's task, as weir list datasets names tasks.
     measure: a measure such as nDCG@10.
-    results: a results folder whose scores are shown beside the average.
+    results: a results folder whose systems are ranked among the published ones.
 
     Raises BadValue for an unknown task, fewer than three collections or no scores.
     """
@@ -97,8 +97,8 @@ def audits(
     encoder: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Audit]:
-    """Return findings of checks on collections, judgments and runs, most severe first, with their effects on
-    scores.
+    """Return an audit of each collection with its judgments and runs: findings of checks, most severe first, with
+    their effects on scores.
 
     targets: collections by name or path or themselves, a results folder, or judgments and run files.
     only: only these checks, by default all that can run.
@@ -108,7 +108,8 @@ def audits(
     encoder: a model, as dense takes it, to find queries of the same meaning and documents that it would cut.
     progress: receives (stage, checks done, checks in all).
 
-    Raises UnknownName for an unknown check, BadValue if none can run.
+    Several collections also have an audit that compares them. Raises UnknownName for an unknown check, BadValue if
+    none can run.
     """
     from weir.experiment.audit_subjects import subjects_of, titled
 
@@ -117,8 +118,8 @@ def audits(
 
 
 def expand_judgments(*targets: str | Path, out: str | Path, collection: Places = None) -> tuple[int, int]:
-    """Write judgments into `out`, with copies of judged documents graded alike; return (number added, number
-    before).
+    """Write judgments to the file `out`, with copies of judged documents graded alike; return (number added,
+    number before).
 
     targets: one collection, or judgments of `collection`. Raises BadValue for several collections.
     """

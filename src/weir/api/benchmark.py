@@ -336,7 +336,8 @@ def _dataset(collection: Any, number: int) -> str | Path | Dataset:  # noqa: ANN
 
 
 def uninstall(system: str) -> Iterator[str]:
-    """Remove the tables and indexes that a system made on a server, yielding their names.
+    """Remove the tables and indexes that a system made on a server, yielding their names; nothing happens before
+    iteration.
 
     Raises BadValue for a system that makes none, UnknownName for an unknown system.
     """

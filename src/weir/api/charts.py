@@ -101,7 +101,7 @@ def _base64(chart: Chart, dark: bool) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Figure:
-    """Charts one below the other, which a notebook shows and `save` writes to files."""
+    """Charts one below the other, for notebooks and files."""
 
     charts: tuple[Chart, ...]
 
@@ -527,7 +527,7 @@ def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
 
 
 def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map of means, datasets x systems, with verdicts against the baseline.
+    """Return a heat map of means, turned as by `by_system`, with verdicts against the baseline.
 
     comparisons: of one measure; without a better direction there are no verdicts.
     numbers: labels of the systems, and the baseline.
@@ -546,5 +546,6 @@ def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> He
 
 
 def by_system(drawn: HeatMap, numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map of datasets x systems; of more than MANY_SYSTEMS systems, each system is a row."""
+    """Return the heat map of datasets x systems; for more than MANY_SYSTEMS systems with rows and columns
+    exchanged."""
     return drawn.turned if len(numbers.names) > MANY_SYSTEMS else drawn

@@ -134,7 +134,7 @@ def compare(
     labels: Sequence[str] = (),
     noise: FolderPath | None = None,
 ) -> ResultSet[Any]:
-    """Return a comparison of systems for each measure and dataset, with a significance test of each pair.
+    """Return a comparison of systems for each measure and dataset, and across datasets, with a test of each pair.
 
     qrels: judgments as `evaluate` takes them, or only scores: a results folder, a benchmark, Scores, or
         {name: Scores}.
@@ -356,7 +356,8 @@ def power(
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
     collection: Collection = None,
 ) -> ResultSet[PowerPlan]:
-    """Return the smallest difference that the queries can show, and how many queries smaller ones need.
+    """Return, for each measure, the smallest difference that the queries can show, and how many queries given
+    differences need.
 
     qrels: judgments as `evaluate` takes them.
     first, second: rankings as `evaluate` takes them, or Scores, or {name: ranking} of both.
@@ -402,7 +403,7 @@ def diff(
     collection: Collection = None,
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
 ) -> ResultSet[QueryDifferences]:
-    """Return the queries that the second run wins and loses most against the first: diff(qrels, first, second).
+    """Return a comparison of two runs by query, with the second's largest gains and losses: diff(qrels, first, second).
 
     first, second, third: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both, or
         the folders of two results.
@@ -558,7 +559,7 @@ def threshold(
     collection: Collection = None,
 ) -> ResultSet[Threshold]:
     """Return the score below which a system should not answer, chosen on half of the queries and tested on the
-    others.
+    other half.
 
     qrels, run: in any form of `evaluate`. A query without a grade above 0 has no answer.
     measure: the measure of queries with an answer. A query left unanswered scores 0.
@@ -708,9 +709,9 @@ def p_mrr(
 
     qrels, run: in any form of `evaluate`, with a query for the original and one for the changed instruction.
     changed: rankings under the changed instruction if they are another run.
-    signs: endings of original and changed queries' identifiers.
+    signs: endings of original and changed queries' identifiers. The scores name pairs without them.
 
-    Raises BadValue if no document becomes irrelevant.
+    A pair in which no document becomes irrelevant is left out. Raises BadValue if all are.
     """
     qrels, collection = judged_by(qrels)
     refuse_mismatched(qrels, run)
@@ -775,7 +776,7 @@ def gate(
     by: groups of queries as `Scores.by` takes them. Each can fail the gate too.
     common: compare on the queries that both sides have with the same judgments.
     fetch: download the collections that records of results name, by default the network is not used.
-    conventions: rules of scoring.
+    conventions: rules of scoring, by default as a baseline was scored.
     collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
         without an answer), and `by` may name its columns. In Python also {name: path} of results folders'
         collections that moved.
@@ -784,9 +785,9 @@ def gate(
         p-values allow for it.
 
     A measure passes if the one-sided lower bound of candidate minus baseline is within the allowed drop,
-    fails if its mean dropped by more and surely dropped, and is undecided otherwise. The result is true if
-    nothing failed or is undecided. Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer
-    than two queries, and sides of different judgments, UnknownName for another interval.
+    fails if its mean dropped by more and surely dropped, and is undecided otherwise. Raises BadValue for a
+    negative drop, a confidence outside 0.5..1, fewer than two queries, and sides of different judgments,
+    UnknownName for another interval.
     """
     allowed = gate_rules(max_drop, confidence, interval)
     cases, notes = cases_to_gate(
@@ -816,8 +817,11 @@ def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
 def gate_rules(
     max_drop: float | Mapping[str, float] = MAX_DROP, confidence: float = 0.95, interval: str = "t"
 ) -> GateRules:
-    """Return a gate's rules, for a {measure: drop} with MAX_DROP for other measures; raises BadValue for a
-    negative drop and a confidence outside 0.5..1, UnknownName for another interval.
+    """Return a gate's rules.
+
+    max_drop: for a {measure: drop}, other measures have MAX_DROP.
+
+    Raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for another interval.
     """
     drops: dict[str, float] = {}
     if isinstance(max_drop, Mapping):

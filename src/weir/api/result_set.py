@@ -139,10 +139,7 @@ class ResultSet(Sequence[T], Generic[T]):
         return charts(self.kind.name, self.items)
 
     def plot(self) -> Figure:
-        """Return the charts as a figure, which a notebook shows and `save` writes to files.
-
-        Raises BadValue for a kind without charts, and if there is nothing to draw.
-        """
+        """Return the charts as a figure for notebooks and files; raises the errors of `charts`."""
         from weir.api.charts import Figure
 
         return Figure(self.charts())
@@ -154,8 +151,8 @@ class ResultSet(Sequence[T], Generic[T]):
         colour: bool = False,
         options: Mapping[str, object] | None = None,
     ) -> str:
-        """Return the results as text, json, csv, latex, markdown or an html page; only latex has the notes, as
-        comments, without those below a table.
+        """Return the results as text, json, csv, latex, markdown or an html page; `notes()` are left out, but latex
+        has them as comments.
 
         width, colour: the terminal's width and whether it has colours, for text.
         options: of this kind's tables, such as {"long": True}.
@@ -174,17 +171,17 @@ class ResultSet(Sequence[T], Generic[T]):
 
     @named_arguments
     def to_latex(self) -> str:
-        """Return the tables as LaTeX; `save("x.tex")` writes them."""
+        """Return the tables as LaTeX."""
         return self.shown("latex")
 
     @named_arguments
     def to_markdown(self) -> str:
-        """Return the tables as Markdown; `save("x.md")` writes them."""
+        """Return the tables as Markdown."""
         return self.shown("markdown")
 
     @named_arguments
     def to_csv(self, *, raw: bool = False) -> str:
-        """Return comma-separated values at full precision; `save("x.csv")` writes them.
+        """Return comma-separated values at full precision.
 
         raw: keep control characters and marks of text direction that come from data.
         """

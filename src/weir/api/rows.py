@@ -213,11 +213,12 @@ def row_tables(
     long: bool = False,
     explain: bool = False,
 ) -> tuple[Table, ...]:
-    """Return means as a grid of datasets and systems for each measure, or as a line for each mean.
+    """Return means of several systems on several datasets as a grid for each measure; others as lines, one for each
+    dataset, system and group of queries.
 
     compared: returns the comparisons that give letters.
-    long: always lines, as for one system, one dataset and groups of queries.
-    explain: say how intervals of lines were computed.
+    long: always lines.
+    explain: say how intervals of lines were computed, and call systems by short names, as pages do.
     """
     systems = {row.system for row in rows}
     if (
@@ -227,6 +228,12 @@ def row_tables(
         and not any(r.group for r in rows)
     ):
         return grids_marked(grid_tables(rows, compared() if compared else ()))
+    if explain:  # as the grid of other pages and the comparison call them
+        names = tuple(dict.fromkeys(row.system for row in rows))
+        short = dict(
+            zip(names, short_names(names, {r.system: r.title for r in rows if r.title}), strict=True)
+        )
+        rows = [replace(r, title="" if short[r.system] == r.system else short[r.system]) for r in rows]
     table = long_table(rows, explain)
     legend = dict.fromkeys(f"{row.title}: {row.system}" for row in rows if row.title)
     return (replace(table, notes=(*table.notes, *legend)),)

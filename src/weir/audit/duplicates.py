@@ -197,7 +197,7 @@ NEAR = 0.8
 """Jaccard index of the shingles of two texts from which they are near copies."""
 SHINGLE_TERMS = 3
 DOCUMENT_BYTES = 300
-"""Memory of a document during the search: keys and buckets of all bands, and their order in one band."""
+"""Memory of a document during the search."""
 BANDS, ROWS_PER_BAND = 20, 6
 """A pair of Jaccard index 0.8 shares a band, and so is compared, with probability 0.998, one of 0.5 with 0.27."""
 LEADERS_COMPARED = 64

@@ -38,8 +38,8 @@ def relevant_per_query(qrels: Qrels) -> Int64:
 
 
 def ceilings(qrels: Qrels) -> dict[str, float]:
-    """Return {measure: highest possible mean score} of the measures in CEILINGS: of judged documents ranked by
-    descending grade, over all judged queries."""
+    """Return {measure: highest possible mean over all judged queries} for the measures in CEILINGS: the mean if
+    judged documents are ranked by descending grade."""
     query, score = qrels.query_of_row(), qrels.grade.astype(np.float64)
     best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc, score)
     return score_run(qrels, best, CEILINGS).means()

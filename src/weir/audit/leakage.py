@@ -23,7 +23,7 @@ from weir.systems.lexical.terms import layout, weighted_jaccard, word_counts
 
 MEASURE = parse_measure("nDCG@10")
 GRAM_WORDS = 13
-"""Number of consecutive words shared with a training query that make a query known (Brown et al. 2020)."""
+"""Number of consecutive words shared with a training query that make a query known."""
 SERIOUS_SHARE = 0.05
 """Share of known queries from which the finding is serious."""
 MOVED = 0.005

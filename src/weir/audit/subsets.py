@@ -112,7 +112,7 @@ class SubsetProof:
     tau: float
     """Kendall's tau-b of the two orders; NaN if all means are equal."""
     low: float
-    """Lower end of the 95% interval over resampled queries of the subset; `high` is the upper end."""
+    """`low` to `high` is the 95% interval over resampled queries of the subset."""
     high: float
 
     @property

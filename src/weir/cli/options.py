@@ -238,11 +238,7 @@ def refuse_beside(option: str, others: Mapping[str, bool]) -> None:
 
 
 def option_of(word: str, command: click.Command) -> str:
-    """Return the first option of a command that fits a stray word; "" if none does.
-
-    -d fits a folder or a collection's name, -s a system, -m a measure, -o a new path with a suffix or a final
-    "/".
-    """
+    """Return the first of the options -d, -s, -m and -o of a command that fits a stray word; "" if none does."""
 
     def is_measure() -> bool:
         with suppress(WeirError):

@@ -323,6 +323,8 @@ class DocumentFilter:
     def mask(self, documents: FieldSource) -> Mask:
         """Return True for each document that passes the filter, bool[documents].
 
+        A document without a field passes no comparison of it but `!=`.
+
         Raises UnknownName for a field that no document has, BadValue for a value of another kind than its
         field.
         """

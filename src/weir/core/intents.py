@@ -132,8 +132,10 @@ class IntentQrels:
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the judgments as TREC's four columns, the intent in the second. Raises BadValue for an
-        identifier with white space."""
+        """Write the judgments as a nugget bank (.jsonl), else as TREC's four columns, the intent in the second.
+
+        Raises BadValue if four columns cannot hold an identifier or weights.
+        """
         WRITE_INTENTS(self, path)
 
     def __repr__(self) -> str:
@@ -144,7 +146,8 @@ class IntentQrels:
         return first_rows(columns, repr(self)[1:-1], len(self.grade)).html()
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Return {query: {intent: {document: grade}}}; whole grades are int."""
+        """Return {query: {intent: {document: grade}}} without weights and intents without judged documents;
+        whole grades are int."""
         by_query: dict[str, dict[str, dict[str, float]]] = {}
         columns = self.columns() | {"grade": plain_grades(self.grade)}
         for query, intent, document, grade in zip(*columns.values(), strict=True):

@@ -28,7 +28,7 @@ DRAW_SEED = 20_231_128
 
 
 def compared(score: Float64, ties: Ties = "trec") -> Float64:
-    """Return scores as a tie rule compares them, float64[n]: rounded to 32-bit floats for "trec9", as in trec_eval 9.
+    """Return scores as a tie rule compares them, float64[n]: rounded to 32-bit floats for "trec9".
 
     Raises BadValue for an unknown rule.
     """

@@ -26,7 +26,7 @@ class Grades(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The origin of scores: judgments, collection, split, system; "" and None for facts that are not known."""
+    """The origin of scores; "" and None for facts that are not known."""
 
     judgments: Grades | None = None
     """Judgments that the scores were computed from."""
@@ -103,8 +103,8 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def counted_once(datasets: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return {dataset: the dataset with its queries and judgments that has most results, the first of several};
-    statements over datasets count only datasets mapped to themselves.
+    """Return {dataset: dataset that counts}: of datasets with the same queries and judgments, the first with most
+    results; statements over datasets leave the rest out.
 
     datasets: (dataset, `Origin.asked`) of each result, "" for a dataset that is like no other.
     """

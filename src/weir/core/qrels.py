@@ -200,13 +200,13 @@ class Qrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> Qrels:
-        """Return the judgments in a file of any format (docs/formats.md); raises FormatError for a missing file and
-        invalid content."""
+        """Return the judgments in a file of any format (docs/formats.md); warns (LossWarning) of unread columns,
+        raises FormatError for a missing file and invalid content."""
         return replace(READ_QRELS(path), name=os.path.basename(path))  # noqa: PTH119  pathlib takes long to import
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the judgments in the format of the file name's ending.
+        """Write the judgments in the format of the file name's ending, by default TREC; only tables keep origins.
 
         Raises BadValue for an identifier that the format cannot hold.
         """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def score(value: float) -> str:
-    """Return a score with four decimals, as trec_eval prints it; "-" for NaN."""
+    """Return a score with four decimals; "-" for NaN."""
     return "-" if math.isnan(value) else f"{value:.4f}"
 
 
@@ -54,7 +54,7 @@ _MINUS = re.compile(r"(?<![\w)\]-])-(?=\.?\d)")
 
 
 def count(value: float, decimals: int = 0) -> str:
-    """Return a number with commas between thousands, such as "1,234"."""
+    """Return a number rounded to `decimals`, with commas between thousands, such as "1,234"."""
     return f"{value:,.{decimals}f}"
 
 
@@ -64,7 +64,7 @@ def percent(value: float, decimals: int = 1) -> str:
 
 
 def percent_points(value: float) -> str:
-    """Return a score times 100 with three decimals, as BIRCO prints scores."""
+    """Return a score times 100 with three decimals."""
     return f"{100 * value:.3f}"
 
 

@@ -67,7 +67,10 @@ class Run:
     def of(rankings: Mapping[Any, Any], name: str = "run", ties: Ties = "trec") -> Run:
         """Return a run from {query: {document: score}}, the form of pytrec_eval, ranx and BEIR.
 
-        A ranking may also be documents in rank order, (document, score) pairs, an array, or a pandas Series.
+        A ranking may also be n documents in rank order (scores n to 1), (document, score) pairs, an array, or a
+        pandas Series.
+
+        ties: as for `load`.
 
         Raises BadRanking for a score that is not a finite number, a repeated document, and any other form.
         """
@@ -124,14 +127,14 @@ class Run:
 
         ties: "trec", or "trec9" to compare scores as 32-bit floats.
 
-        Raises FormatError for a missing file and an invalid line, BadValue for a folder of several systems,
-        BadRanking for a repeated document.
+        Warns (RankingWarning) if ranks contradict scores, which decide. Raises FormatError for a missing file and
+        an invalid line, BadValue for a folder of several systems, BadRanking for a repeated document.
         """
         return READ_RUN(path, ties)
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run atomically, in the format of the file name's ending.
+        """Write the run atomically, in the format of the file name's ending, by default TREC.
 
         Raises BadValue for an identifier that the format cannot hold.
         """
@@ -214,10 +217,10 @@ class Run:
         return self._keep(self.doc != own[self.query_of_row()])
 
     def collapsed(self, parents: Mapping[str, str] | str) -> Run:
-        """Return the run of whole documents, each at the rank and score of its best passage.
+        """Return the run of whole documents, each with the score of its best passage.
 
-        parents: {passage: document}, or the separator before the passage number, as in "d1#3"; an identifier
-            without it stays.
+        parents: {passage: document}, or the separator, in its last place, before the passage number ("d1#3");
+            an identifier without it stays.
 
         Raises BadValue for a passage without a document, a separator that no identifier has, and if
         identifiers were not read.

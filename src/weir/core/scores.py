@@ -154,14 +154,14 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasureScores(Mapping[str, float]):
-    """The values of one measure, as a mapping by query; NaN where the measure is undefined."""
+    """The values of one measure, as a mapping by query: NaN where undefined, logarithms for geometric measures."""
 
     measure: str
     queries: Ids
     array: Float64
     """float64[Q]."""
     mean: float
-    """Mean over the queries for which it is defined."""
+    """Mean of the defined values, geometric for geometric measures."""
 
     def __getitem__(self, query: str) -> float:
         code = int(self.queries.codes([str(query)])[0])
@@ -287,8 +287,8 @@ class Scores:
     @staticmethod
     @checked
     def from_dict(values: Mapping[str, Mapping[str, float]]) -> Scores:
-        """Return scores from {measure: {query: value}}; NaN means undefined, values of geometric measures are
-        logarithms.
+        """Return scores from {measure: {query: value}}, with all queries answered; NaN means undefined, values of
+        geometric measures are logarithms.
 
         Names of measures are not checked. Raises BadValue for no values, measures of different queries, and a
         geometric measure with a value above 0 and none below.

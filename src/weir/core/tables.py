@@ -58,7 +58,7 @@ _PAGE = (
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: its text, unrounded number, and marks such as bold."""
+    """A cell of a table."""
 
     text: str
     best: bool = False
@@ -80,7 +80,7 @@ class Cell:
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A table: title, header and rows, with sentences above and below; without a header only sentences."""
+    """A table with sentences above and below; without a header only sentences."""
 
     title: str
     header: tuple[str, ...]

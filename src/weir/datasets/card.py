@@ -128,8 +128,7 @@ class MetadataCard:
 
 
 def metadata_card(queries: Queries, corpus: Corpus | None) -> MetadataCard:
-    """Return counts of the queries' metadata; without a corpus the listed documents that are absent are not
-    counted."""
+    """Return counts of the queries' metadata; without a corpus, `absent` documents are not counted."""
     metadata = queries.metadata
     if metadata is None:
         return MetadataCard(len(queries))
@@ -156,7 +155,7 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 
 @dataclass(frozen=True)
 class CollectionCard:
-    """Facts about a split of a collection, as `weir data stats` shows them."""
+    """Facts about a split of a collection."""
 
     name: str
     title: str
@@ -175,7 +174,7 @@ class CollectionCard:
     zero: int
     negative: int
     judged_per_query: float
-    """Mean over judged queries; `relevant_per_query` likewise."""
+    """Mean over judged queries, 0 without any; the three means below likewise."""
     relevant_per_query: float
     words_per_query: float
     """Mean number of words separated by white space."""
@@ -203,7 +202,7 @@ class CollectionCard:
 
 @dataclass(frozen=True)
 class JudgmentsCard:
-    """Facts about judgments without documents, as `weir data stats` shows them."""
+    """Facts about judgments without a collection."""
 
     name: str
     relevance: str

@@ -120,8 +120,7 @@ def catalogued(name: str) -> str:
 
 @cache
 def published_pools() -> dict[tuple[int, int, int], str]:
-    """Return {(documents, judged queries, judgments): name} of BIRCO's collections, to recognise them by
-    counts."""
+    """Return {(documents, judged queries, judgments): name} of BIRCO's collections."""
     pools = {}
     for entry in map(get, group("birco").members):
         if entry.grades:
@@ -133,8 +132,7 @@ def published_pools() -> dict[tuple[int, int, int], str]:
 
 
 def members(name: str) -> tuple[str, ...]:
-    """Return the names of a group's collections; for the name of a collection a tuple of it alone, whether
-    known or not."""
+    """Return the names of a group's collections; for any other name, known or not, a tuple of it alone."""
     return group(name).members if is_group(name) else (catalogued(name) or name,)
 
 
@@ -163,7 +161,7 @@ def group(name: str) -> Group:
 
 def original(reference: str) -> str:
     """Return the catalogue name of the collection that a reference copies, such as scifact for hf:mteb/scifact;
-    the reference itself if it copies none, or one that has candidates."""
+    the reference itself if it copies none, or a collection with candidates."""
     return _copies().get(without_revision(reference), reference)
 
 
@@ -188,8 +186,7 @@ def other_counts(
     """Return (name of the count, own number, published number) for each count that differs; () for an unknown
     collection.
 
-    queries, documents: own numbers; None is not compared.
-    grades: own number of judgments by grade; None is not compared.
+    queries, documents, grades: own numbers, of judgments by grade; None is not compared.
     """
     name = original(name)
     if name not in collection_names():

@@ -32,8 +32,7 @@ _BATCH_DOCUMENTS = 4096
 
 
 def content_of(dataset: Dataset) -> str:
-    """Return a hash, in hexadecimal, of a split's documents, judged queries and judgments; reads every
-    document.
+    """Return a hash of a split's documents, judged queries and judgments; reads every document.
 
     It does not depend on order, white space, metadata and unjudged queries.
     """
@@ -79,9 +78,8 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     progress: called with (bytes so far, total bytes or None).
 
     Collections on this machine are not downloaded again, except a reference with a newer commit. If an archive
-    is not available, a copy of equal content is used, with a DownloadWarning. The document stores are built
-    too. Raises UnknownName for an unknown name, DownloadError with the reason of each source; for a collection
-    under licence it says how to obtain it.
+    is not available, a copy of equal content is used, with a DownloadWarning. Raises UnknownName for an unknown
+    name, DownloadError with the reason of each source.
     """
     if is_reference(name):
         datasets = [_materialized(name, progress, again=True)]

@@ -158,9 +158,8 @@ class Dataset:
         candidates: {query: the only documents that may be ranked}.
         excluded: {query: documents that may not be ranked}.
 
-        The files are in a temporary folder that is deleted with the collection. Raises BadValue for malformed
-        documents, queries or judgments, for no document or no judged query, and for lists of an unknown
-        query.
+        Its temporary files are deleted with it. Raises BadValue for malformed documents, queries or judgments,
+        for no document or no judged query, and for lists of an unknown query.
         """
         documents = corpus if isinstance(corpus, Corpus) else Corpus.of(corpus)
         query_set = queries if isinstance(queries, Queries) else Queries.of(queries)
@@ -338,7 +337,7 @@ class Dataset:
 
     @cached_property
     def card(self) -> CollectionCard:
-        """Counts of the parts that are present, as `weir data stats` shows them; reads every document."""
+        """Counts of the parts that are present; reads every document."""
         layout = self.layout
         qrels = {split: read_judgments(part) for split, part in layout.qrels.items() if split != self.split}
         if layout.qrels:
@@ -365,9 +364,8 @@ def load(name: str | Path | Dataset, split: str | None = None, watch: Watch = un
     watch: receives the progress of downloads.
 
     Warns (LossWarning) if rows were left out when the collection was imported. Raises UnknownName for neither
-    a name nor a path, and DownloadError for a collection that is not on this machine (saying how to get it)
-    or a reference that cannot be downloaded. Raises FormatError for a path without a collection, BadValue for
-    a group.
+    a name nor a path, DownloadError for a collection that is not on this machine or a reference that cannot be
+    downloaded. Raises FormatError for a path without a collection, BadValue for a group.
     """
     if isinstance(name, Dataset):
         if split not in (None, name.split):

@@ -43,7 +43,7 @@ class Likeness:
     document_words: float
     """Mean length of its documents, likewise."""
     overlap: float
-    """Weighted Jaccard index of the words of its documents and one's own; NaN if its documents were not read."""
+    """Weighted Jaccard index of its documents' words and one's own; NaN if its documents were not read."""
     same_task: bool | None
     """None without a given task."""
     weight: float

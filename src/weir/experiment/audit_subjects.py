@@ -120,7 +120,7 @@ def _content(training: Training) -> tuple[dict[str, str], dict[str, dict[str, fl
 
 
 def titled(subject: Subject) -> Subject:
-    """Return a subject whose systems have short names: bm25 for `run("runs/bm25.trec")`."""
+    """Return the subject with short names of systems: bm25 for `run("runs/bm25.trec")`."""
     titles = run_titles(list(subject.runs))
     runs = {titles[name]: run for name, run in subject.runs.items()}
     unscored = {titles[name]: counts for name, counts in subject.unscored.items()}

@@ -63,8 +63,7 @@ class BesideScore:
 def beside(
     rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path, published_as: Sequence[str] = ()
 ) -> list[BesideScore]:
-    """Return one's own means for each collection and measure, each followed by the published scores for it,
-    best first.
+    """Return, for each collection and measure, one's own means, then the published scores, best first.
 
     name: a publisher, such as "MTEB", words of published models' names, or the path of MTEB's results.
     published_as: OWN=PUBLISHED for systems, collections and models of MTEB's results; the published scores of
@@ -232,7 +231,8 @@ FOREMOST = 10
 
 
 def foremost(others: Sequence[str], claimed: Collection[str]) -> list[str]:
-    """Return the published systems to show at once: the first FOREMOST and those in `claimed`; all if few are left."""
+    """Return the published systems to show at once: the first FOREMOST, and all in `claimed`; every one if that
+    leaves out only a few."""
     first = [name for number, name in enumerate(others) if number < FOREMOST or name in claimed]
     return first if len(others) - len(first) > _SHOWN else list(others)
 

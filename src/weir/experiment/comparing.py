@@ -97,10 +97,10 @@ def compare_cells(
     measures: by default all with a better direction.
     baseline: a system that all others are compared with. None compares all pairs.
 
-    Datasets with one system and systems without the measure are left out. Across datasets only systems that all
-    datasets have are compared, a complete group counts as one dataset if there are others, and datasets of one
-    query count too. Raises BadValue if no dataset has two systems and two queries, UnknownName for an
-    unscored measure.
+    Datasets with one system or without the baseline, and systems without the measure, are left out. Across
+    datasets only systems that all datasets have are compared, a complete group counts as one dataset if there are
+    others, and datasets of one query count too. Raises BadValue if no dataset has two systems and two queries,
+    UnknownName for an unscored measure or an unknown baseline.
     """
     grid = cells if isinstance(cells, Mapping) else scores_of_cells(cells)
     comparisons = compare_grid(grid, measures, baseline, method)
@@ -193,10 +193,11 @@ def compare_cells_by_group(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> tuple[list[Comparison], list[str]]:
-    """Return (comparisons on the macro mean over groups of queries and on each group, sentences on datasets
-    left out).
+    """Return (comparisons on all queries, on the macro mean over groups of queries and on each group; sentences
+    on datasets left out).
 
     groups: returns the groups of a result's queries.
+    method: by default BY_GROUP.
 
     Datasets without a group of two queries are left out. Raises BadValue if nothing can be compared,
     UnknownName for an unscored measure.
@@ -316,7 +317,7 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     """Return {unit: score tables of its datasets} for a comparison across datasets (`unit_names`).
 
-    Of datasets of the same queries and judgments one is there (`counted_once`). The tables have only the systems
+    Of datasets with equal queries and judgments only one counts (`counted_once`). The tables have only the systems
     that all these datasets have; {} for fewer than two such systems.
     """
     counted = counted_once((t.dataset, t.asked) for t in tables for _ in t.systems)
@@ -573,7 +574,7 @@ def gate_inputs(
 def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
     """Return the run files in a folder, sorted; [] for a results folder and a file.
 
-    names: files to return, by their names without suffixes; () for all.
+    names: of the files to return, without suffixes; () for all.
 
     Raises BadValue for two files of one name, UnknownName for a missing one.
     """

@@ -64,16 +64,15 @@ class Efficiency:
     p99_ms: float | None
     """None for fewer than 100 times."""
     peak_mb: float | None
-    """The larger of the peaks of memory of indexing and searching, each of the whole process: with libraries, and all
-    that it held before."""
+    """Peak memory of the whole process, libraries included, in indexing or searching, whichever is larger."""
     hardware: str
     index_marks: tuple[str, ...] = ()
     """Reasons why `index_seconds` does not cover all work, and requests to an API."""
     search_marks: tuple[str, ...] = ()
     """Likewise for `search_seconds`."""
     best: bool = False
-    """True if no other system that the same machine measured on the collection, to the same depth, is as good in
-    quality, query time and index size, and better in one; systems of unknown time or size do not count."""
+    """True if no system measured by the same machine on the collection, to the same depth, is as good in quality,
+    query time and index size, and better in one; systems of unknown time or size do not count."""
     untimed: str = ""
     """The reason why there is no time of single queries; "" if there is one."""
     unkept: str = ""

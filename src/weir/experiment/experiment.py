@@ -120,8 +120,7 @@ class Cell:
 
     @cached_property
     def stage(self) -> Stage:
-        """Return the stage (kind, name and settings) of the stored rankings; the settings say if self-matches
-        are dropped."""
+        """Return the stage (kind, name and settings) of the stored rankings."""
         declared: dict[str, Any] = {
             **self.stages.asked_by(self.adapted),
             "k": self.k,

@@ -75,7 +75,7 @@ class _Grid:
 
 def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, ...]]:
     """Return (design with a system for each combination of the settings in which systems' names differ,
-    sentences on systems and levels that are left out because combinations are missing).
+    sentences on systems and levels left out for missing combinations).
 
     Raises BadValue if no factor remains, or two systems have the same levels.
     """
@@ -312,8 +312,8 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 
 
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
-    """Return {dataset: pairs of systems whose differing setting has no effect there}, as their keys, or their
-    prompts and rankings, are equal."""
+    """Return {dataset: pairs of systems whose differing setting has no effect there}: their keys, or their prompts
+    and rankings, are equal."""
     pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
     for cell in cells:
@@ -370,7 +370,8 @@ def study_cells(
     measures: Iterable[Measure | str] = (),
     method: ComparisonMethod | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and across datasets.
+    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all datasets
+    have.
 
     factors: names, by default all.
 
@@ -394,7 +395,7 @@ def study_factors(
 ) -> list[FactorStudy]:
     """Return a study of factors for each measure and dataset, and one across datasets if there are several.
 
-    Only systems that all datasets have take part in any of them.
+    Only systems that all datasets have take part.
 
     scores: {(dataset, system): scores}.
     twins: from `twin_systems`.

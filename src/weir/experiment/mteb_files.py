@@ -54,8 +54,8 @@ def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
 
 
 def _told_apart(files: Mapping[Path, set[tuple[str, str, str]]], root: Path) -> dict[Path, str]:
-    """Return what follows a model's name for each of its files: "" for one revision, else "@" and the revision, or
-    the file's path if two files of a revision have a mean of the same."""
+    """Return {file: suffix of the model's name}: "" for one revision, else "@" and the revision, or the file's path
+    if two files of a revision have a mean of the same task, split and measure."""
     revisions = {file: _revision_of(file) for file in files}
     if len(set(revisions.values())) == 1:
         revisions = dict.fromkeys(files, "")

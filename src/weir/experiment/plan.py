@@ -156,9 +156,9 @@ SEED = 20210427
 PROBING_SECONDS = 45.0
 """Seconds for all probes of a plan, unless `precise`."""
 MIN_PROBING_SECONDS = 3.0
-"""Remaining seconds below which no probe starts, as a process and its imports take as long."""
+"""Remaining seconds below which no probe starts."""
 MAX_SAMPLES = 3
-"""Most samples of growing size; the first, of a few documents, shows how large the next may be."""
+"""Most samples of growing size, the first of a few documents."""
 SAMPLE_SHARE = 0.6
 """Share of the remaining time that the next sample may take, by estimate."""
 SAMPLE_GROWTH = 64

@@ -272,7 +272,7 @@ class PublishedNames:
 
         PUBLISHED may also be a system or model of Weir, such as minilm; it names all models that this
         should reproduce. Raises UnknownName for a name that is not among these results or not published,
-        BadValue for words that fit several published models, and other texts.
+        BadValue for words that fit several published models, and for a text without "=".
         """
         systems = {name: {cell.label or cell.system, cell.system} for cell in cells
                    for name in (cell.system, cell.label, cell.title) if name}  # fmt: skip
@@ -317,7 +317,7 @@ class PublishedNames:
 
 
 def claimant(model: str) -> str | None:
-    """Return a system that should reproduce a published model's scores; None without one."""
+    """Return a system that should reproduce a published model's scores; None if there is none."""
     return next((system for system, models in _claims().items() if model in models), None)
 
 

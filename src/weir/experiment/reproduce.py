@@ -15,6 +15,7 @@ from weir.core.results import ResultKind
 from weir.core.rounding import change, count, one_or_more, score
 from weir.core.run import Run
 from weir.core.scores import Row
+from weir.core.short_names import short_names
 from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, WeirError
@@ -117,8 +118,8 @@ def reproduce(
     published_as: Sequence[str] = (),
     collections: Sequence[str | Path | Dataset] = (),
 ) -> list[PublishedCheck]:
-    """Return how all finished results and complete groups compare with the published scores that they should
-    reproduce.
+    """Return a check of each mean of all finished results and complete groups against each published score that
+    it should reproduce. Without such a score one check says why.
 
     model: compare the only system with this published model instead, by name or unique words.
     decimals: compare at most so many decimals.
@@ -371,7 +372,7 @@ def birco_of_cells(
 
 
 def check_cells(check: PublishedCheck) -> list[str]:
-    """Return the last cells of a check's row: own score, published score, difference, verdict."""
+    """Return the last cells of the row of a check with a published score: both scores, difference, verdict."""
     claim, difference = check.published, f"{abs(check.difference):.4f}"
     assert claim is not None
     partly = f" to {check.decimals} decimals" if check.decimals != claim.decimals else ""
@@ -386,7 +387,15 @@ def check_cells(check: PublishedCheck) -> list[str]:
     return [ours, claim.printed, change(check.difference), verdicts.get(check.outcome, "other data")]
 
 
-def _reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
+def _reproduce_pages(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
+    names = list(dict.fromkeys(c.title or c.system for c in checks))
+    short = dict(zip(names, short_names(names), strict=True))
+    shown = [(c, short[c.title or c.system]) for c in checks]
+    named = [replace(c, title="" if name == c.system else name) for c, name in shown]
+    return _reproduce_tables(named, advised=False)
+
+
+def _reproduce_tables(checks: Sequence[PublishedCheck], advised: bool = True) -> tuple[Table, ...]:
     numbers: dict[tuple[str, str], int] = {}
     lines = [["dataset", "system", "measure", "ours", "published", "difference", "verdict", "by"]]
     for c in checks:
@@ -401,7 +410,8 @@ def _reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
     phrases: dict[Outcome, str] = {
         "reproduced": "reproduced",
         "off": "off",
-        "not claimed": "published, not claimed (`nearest=True` lists the nearest, `model=MODEL` says what a system is)",
+        "not claimed": "published, not claimed"
+        + " (`nearest=True` lists the nearest, `model=MODEL` says what a system is)" * advised,
         "not published": "with nothing published",
         "within ties": "inside what ties allow (another order of equal scores gives the published score)",
         "explained": "explained (equal once scored by the rules that the publisher documents)",
@@ -424,7 +434,7 @@ def _reproduce_tables(checks: Sequence[PublishedCheck]) -> tuple[Table, ...]:
         if c.because and (c.outcome == "off" or c.outcome in OPEN)
     )
     off = next((c for c in checks if c.outcome == "off" and c.published), None)
-    if off is not None and off.published is not None:
+    if advised and off is not None and off.published is not None:
         notes.append(
             f"why: weir why {off.folder} --published '{off.published.model}' -m '{off.measure}' [--collection PATH]"
         )
@@ -437,5 +447,7 @@ CHECKS = ResultKind(
     "reproduce",
     PublishedCheck,
     _reproduce_tables,
+    page=_reproduce_pages,
+    html=_reproduce_tables,
     outcome=lambda one: "fail" if one.outcome == "off" else "undecided" if one.outcome in OPEN else "pass",
 )

@@ -107,7 +107,7 @@ class GridOrder:
         return self.judgments.get(split_mark(dataset, split, documents), self.judgments.get(dataset))
 
     def place(self, dataset: str, system: str) -> tuple[int, int]:
-        """Return the positions of a dataset and of a system in the order; LAST for one that is not in it."""
+        """Return the positions of a dataset and of a system in the order; LAST for a name that is not in it."""
         places = [
             names.index(name) if name in names else LAST
             for names, name in ((self.datasets, dataset), (self.systems, system))
@@ -155,8 +155,7 @@ def keep_order(
     labels: Mapping[str, str] | None = None,
     asked: Iterable[tuple[str, str]] = (),
 ) -> tuple[GridOrder, GridOrder]:
-    """Append datasets and systems to the order file of a results folder, under a lock, and return (order before, order
-    after).
+    """Append datasets and systems to the order file of a results folder; return (order before, order after).
 
     judgments: {split: fingerprint} of judgments that become current, by `split_mark`.
     labels: {system: label}. Another system with the same label loses it.
@@ -182,7 +181,7 @@ def keep_order(
 
 
 def take_back_order(root: Path, before: GridOrder, after: GridOrder) -> None:
-    """Make a results folder's order `before` again if it still is `after`, under a lock."""
+    """Make a results folder's order `before` again if it still is `after`."""
     with locked(root / f".{ORDER}.lock"):
         if GridOrder.read(root) != after:
             return
@@ -214,7 +213,7 @@ def rankings_file(folder: Path, record: Record | None) -> Path:
 
 
 def check_files(record: Record, folder: Path) -> None:
-    """Raise StoreError, with the remedy, for a missing or changed file of a result."""
+    """Raise StoreError for a missing or changed file of a result."""
     try:
         record.verify(folder)
     except StoreError as error:
@@ -524,13 +523,13 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
 
 
 def datasets_counted(cells: Iterable[ResultCell]) -> dict[str, str]:
-    """Return {dataset: which of the same queries and judgments counts} (`counted_once`)."""
+    """Return {dataset: the dataset that counts among all of the same queries and judgments} (`counted_once`)."""
     return counted_once((cell.dataset, cell.asked) for cell in cells)
 
 
 def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
-    """Return the results with the dataset of the same queries and judgments that counts instead, if any, as
-    `Row.repeats`."""
+    """Return the results; `Row.repeats` names the dataset of the same queries and judgments that counts instead,
+    "" if the row's own counts."""
     cells = list(cells)
     instead = {name: "" if one == name else one for name, one in datasets_counted(cells).items()}
     return [
@@ -686,8 +685,7 @@ def finished_and_lacking(
 ) -> tuple[list[ResultCell], list[str]]:
     """Return (finished results, sentences on missing results, unreadable records and unscored rankings).
 
-    datasets: mention only missing results and rankings on these, by default all.
-    systems: mention only missing results of these, by default all; names, labels, or beginnings of names.
+    datasets, systems: mention only these, by default all; systems by names, labels, or beginnings of names.
 
     Raises FormatError without a result.
     """
@@ -710,8 +708,7 @@ def finished_and_lacking(
 
 
 def missing_results(root: Path, datasets: Sequence[str] = (), systems: Sequence[str] = ()) -> list[str]:
-    """Return one sentence that counts and names the results that were requested of runs and are missing; [] if
-    none is.
+    """Return one sentence that counts and names the requested results that are missing; [] if none is.
 
     datasets, systems: only these, by default all; systems by names, labels, or beginnings of names.
     """
@@ -914,7 +911,7 @@ def place_to_name(cell: ResultCell) -> str:
 
 
 UNKNOWN_PLACE = "PATH"
-"""Stands in commands for the folder of a collection whose path nobody recorded, such as one made in Python."""
+"""Stands in commands for the folder of a collection without a recorded path."""
 
 
 def started_in(cell: ResultCell) -> str:
@@ -1390,7 +1387,8 @@ def whole_seconds(cell: ResultCell) -> float | None:
 
 
 def search_seconds(cells: Iterable[ResultCell]) -> float | None:
-    """Return the seconds that these results' searches took, each counted once; None if all are unknown."""
+    """Return the seconds that these results' searches took, each counted once, without unknown ones; None if all
+    are unknown."""
     seconds: dict[Path, float] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):

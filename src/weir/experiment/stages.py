@@ -58,7 +58,7 @@ class Making:
     objects: dict[str, object] = field(default_factory=dict)
     """A user's objects in its system, by name."""
     in_memory: dict[str, dict[str, object]] = field(default_factory=dict)
-    """{key: documents and cost} of the indexes that it used and that were made in memory, so no stage tells them."""
+    """{key: documents and cost} of the indexes that it used in memory."""
 
     def cost(self) -> dict[str, object]:
         """Return {figure: value} for the record: seconds without compilation, peak megabytes, and, if not 0,
@@ -127,8 +127,7 @@ class Stopwatch:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Do not count the block's time, such as for reading earlier results, for the stage being computed;
-        stages used in it are recorded."""
+        """Leave the block's time out of the costs of the stage being computed; stages used in it are recorded."""
         with self.making() as one:
             yield
         for kind, folder in one.inputs:
@@ -299,9 +298,7 @@ SLUG_LETTERS = 80
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The declaration of an index, rankings or scores: everything that decides its files, whether they exist or
-    not.
-    """
+    """The declaration of an index, rankings or scores, whether or not they exist."""
 
     kind: str
     """"index", "run" or "scores"."""
@@ -324,7 +321,7 @@ class Stage:
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """Return the engines that compute the stage; None in place of one that is not installed here."""
+        """Return the engines that compute the stage; None for an engine that is not installed here."""
         return self._parts[1]
 
     @cached_property
@@ -384,7 +381,7 @@ class Record:
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """Return the engines that computed the stage, such as "numpy"; None in place of one that is not installed
+        """Return the engines that computed the stage, such as "numpy"; None for an engine that is not installed
         here.
         """
         return self.stage.engines

@@ -127,8 +127,7 @@ def verified(
     fetch: bool = False,
     places: Mapping[str, str | Path] | None = None,
 ) -> list[Verdict]:
-    """Return a verdict for each stage of a results folder, which compares checksums, means, scores, names and
-    data with its record.
+    """Return a verdict for each stage of a results folder, on its checksums, means, scores, names and data.
 
     fetch: allow downloads; otherwise nothing is written.
     places: {dataset: path}, by default the recorded place, else the catalogue.

@@ -611,7 +611,7 @@ def explain_published(
     """Return why a result, by its folder, and a published score differ.
 
     model: by name or unique words; by default the one that the system should reproduce.
-    measure: by default the first that both have.
+    measure: by default the first that both have, else the first published.
 
     Raises FormatError for an unfinished result, UnknownName for a model, BadValue if nothing comparable is
     published.

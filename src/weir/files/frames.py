@@ -68,7 +68,8 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
 
     A ranking has any form of `Run.of`; ranx's Run and named tuples such as ScoredDoc are accepted too. A frame
     needs columns of query, document and score under usual names. Raises BadValue for other values and missing
-    or ambiguous columns, BadRanking for an invalid ranking, FormatError for a missing or invalid file.
+    or ambiguous columns, BadRanking for an invalid ranking, FormatError for a missing or invalid file. Warns
+    (RankingWarning) if ranks contradict scores.
     """
     if isinstance(value, (str, os.PathLike)):
         value = read_run(os.fspath(value), ties or "trec")
@@ -156,7 +157,7 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
 
     ties: rule for comparing scores, in place of a Run's own.
 
-    Raises the errors of `run_from`.
+    Raises the errors of `run_from`. Warns (RankingWarning) of identifiers that spell judged ones otherwise.
     """
     if isinstance(value, (str, os.PathLike)):
         return join_run_file(os.fspath(value), qrels, ties)

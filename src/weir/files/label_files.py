@@ -261,7 +261,7 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
     A table (CSV, TSV, JSON) has columns of query, document and label under usual names; FILE#COLUMN chooses the
     labels, FILE#JUDGE a judge of a journal. Labels are numbers or `words`, {text: grade}, by default yes, no and
     the like; empty cells are skipped. Raises FormatError for a missing file, other content and different labels
-    of a pair.
+    of a pair. Warns (LossWarning) of columns that are not read.
     """
     file, column = _located(path_of(path))
     if is_journal(file):

@@ -154,7 +154,7 @@ class Lookup:
 
     @staticmethod
     def of(ids: Ids | None) -> Lookup:
-        """Return a lookup of identifiers; its table stays empty until a parser needs it."""
+        """Return a lookup of identifiers; None finds nothing."""
         strings = ids.strings if ids is not None else Strings.of([])
         hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
         bits = min(max(16, len(strings).bit_length() + 3), 24)

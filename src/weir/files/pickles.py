@@ -221,8 +221,8 @@ def is_pickle(path: Path) -> bool:
 def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
     """Return the plain data of a pickle, keys as texts and tuples as lists, without running code.
 
-    Raises FormatError for a missing file, over 64 MiB, five million instructions or 32 levels, damage, cycles,
-    repeated keys, and anything but containers, texts, numbers and NumPy scalars.
+    Raises FormatError for a missing file, too many bytes, instructions or levels, damage, cycles, repeated keys,
+    and anything but containers, texts, numbers and NumPy scalars.
     """
     import pickletools  # takes instructions apart and runs none
 

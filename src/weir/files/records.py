@@ -107,7 +107,7 @@ def text_elsewhere(rows: int, empty: int, fields: Mapping[str, int]) -> str:
 
 
 def holds_text(value: object) -> bool:
-    """Return True for a text of more than 20 words, too many for an identifier or title."""
+    """Return True for a text of more than 20 words."""
     return isinstance(value, str) and len(value.split()) > _LONGEST_NAME
 
 
@@ -155,8 +155,7 @@ def read_queries(part: CollectionPart) -> Queries:
 
 
 def duplicate(part: CollectionPart, name: str) -> FormatError:
-    """Return the FormatError for a repeated identifier, with both line numbers; reads the file again to find
-    them."""
+    """Return the FormatError for a repeated identifier, with both line numbers."""
     first, second = [*_lines_of_id(part, name), 0, 0][:2]
     return FormatError(part, f"the id '{name}' again (first on line {first})", "each id once", second)
 

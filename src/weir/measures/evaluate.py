@@ -173,11 +173,9 @@ def score_run(
 ) -> Scores:
     """Return the scores of a run: a value for each measure and judged query, by default 0 for an unanswered query.
 
-    run: a run read with ties="trec9" stays in that order.
-    measures: values or names.
-    conventions: rules for ties, missing and empty queries and self-matches.
+    run: a run read with ties="trec9" stays in that order; queries without judgments are ignored.
 
-    Raises BadValue for empty judgments, UnknownName for an unknown measure.
+    Raises BadValue for empty judgments and if the conventions leave no query, UnknownName for an unknown measure.
     """
     if run.ties == "trec9" and conventions.ties == "trec":
         conventions = replace(conventions, ties="trec9")
@@ -329,7 +327,8 @@ def each_file(
 
 
 def names_of_runs(runs: Sequence[Path]) -> list[str]:
-    """Return the names of run files without endings, in order; for equal names the full paths."""
+    """Return the names of run files without endings, in order, for equal names the full paths; raises BadValue
+    for a repeated path."""
     return distinct_names(list(map(run_name, runs)), list(map(str, runs)))
 
 

@@ -65,7 +65,7 @@ _LONGEST = 200  # characters of a measure's text: nothing within them can exhaus
 
 @dataclass(frozen=True)
 class Definition:
-    """A registered measure: its function, and rules for cut-off, values, settings and judgments."""
+    """A registered measure: its function and rules."""
 
     name: str
     function: Callable[..., Float64]
@@ -148,6 +148,8 @@ def measure(
         beside them.
     better: "more", "less" or "neither".
     never: True makes a gate fail if any query has a value above 0.
+
+    Raises BadValue for a registered name.
     """
 
     def add_measure(function: Callable[..., Float64]) -> Measure:
@@ -285,8 +287,8 @@ def parse_measure(text: str) -> Measure:
     text: a measure's name, or another tool's in any case: "ndcg_cut_10", "MRR@10", "recall_100" (see `weir
         list measures`).
 
-    Raises UnknownName for an unknown measure or setting, BadValue for bad syntax and for a name that its tool
-    computes otherwise.
+    Raises UnknownName for an unknown measure or setting, BadValue for bad syntax, a missing cut-off, and a
+    name that its tool computes otherwise.
     """
     text = text.strip()
     if len(text) > _LONGEST:
@@ -372,8 +374,7 @@ def best_of(name: str, means: Iterable[float]) -> float:
 
 
 def is_best(name: str, mean: float, means: Sequence[float], shown: Callable[[float], str] = score) -> bool:
-    """Return True if a measure's mean is the best of two or more as they are shown: means that look equal are all
-    the best, or none is.
+    """Return True if a measure's mean, as shown, equals the best of two or more means; False for NaN.
 
     shown: formats a mean.
     """

@@ -46,7 +46,7 @@ OWN_SYSTEMS = ("sparta", "unicoil")
 
 @dataclass(frozen=True)
 class ModelCard:
-    """Facts of a published encoder: checkpoint, size, training data, and the settings of its published scores."""
+    """Facts of a published encoder, and the settings of its published scores."""
 
     name: str
     hub: str
@@ -442,8 +442,7 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """The settings that the files of a downloaded checkpoint declare, such as length limits, pooling,
-    similarity and prompts."""
+    """The settings that the files of a downloaded checkpoint declare."""
 
     root: Path
     """Folder of the whole checkpoint."""

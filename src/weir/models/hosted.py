@@ -66,7 +66,7 @@ Json: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Ask:
-    """A request to an embedding API: model, texts, their kind (query or document), and vector size."""
+    """A request to an embedding API."""
 
     model: str
     texts: Sequence[str]
@@ -85,8 +85,7 @@ class _ProviderAnswer:
 
 @dataclass(frozen=True)
 class Provider:
-    """An embedding API: its URL, the environment variable of its key, limits, and the format of requests and
-    answers."""
+    """An embedding API, with its limits and the format of requests and answers."""
 
     base: str
     path: str
@@ -267,8 +266,7 @@ class EmbeddingClient:
 
         dimensions: None accepts any size.
 
-        Raises _TooMuchError if fewer texts may succeed: they are refused as too much, or several time out.
-        Raises ServiceError for other failures.
+        Raises _TooMuchError if fewer texts may succeed, ServiceError for other failures.
         """
 
         def too_much(error: AttemptError) -> None:
@@ -481,7 +479,8 @@ class Hosted:
         device: not used.
         limits: None for the environment's, shared by all encoders of the process.
 
-        Raises ServiceError for a missing key or a bad response, StoreError for a damaged stored response.
+        Warns if prompts of a known model are not used. Raises ServiceError for a missing key or a bad response,
+        StoreError for a damaged stored response.
         """
         budget = shared_budget() if limits is None else SharedBudget()
         key = Key.of(self.key or (self.provider.variable if self.base is None else None))

@@ -159,7 +159,7 @@ _PRICE = re.compile(r"(\d+(?:\.\d+)?)(?: in, *(\d+(?:\.\d+)?) out)?")
 
 @dataclass(frozen=True)
 class Clock:
-    """Functions for time, waiting and random numbers, which tests replace."""
+    """Functions for time, waiting and random numbers."""
 
     now: Callable[[], float] = time.monotonic
     """Monotonic seconds."""
@@ -280,7 +280,7 @@ class Limits:
         )
 
     def budget(self) -> str:
-        """Return the budget in words, such as "100 requests and 5 dollars"."""
+        """Return the budget in words, such as "100 requests and 5 dollars" or "no bound"."""
         amounts = [
             (self.requests, "{:,} requests"),
             (self.tokens, "{:,} tokens"),

@@ -30,7 +30,7 @@ RANKS_READ = 10
 
 @dataclass(frozen=True)
 class _BircoMeasure:
-    """A measure of BIRCO's program, which computes another one than its name promises: both."""
+    """A measure that BIRCO's program prints, as it computes it and as its name promises it."""
 
     line: str
     """Name in the program's output of resampled means."""

@@ -1,4 +1,4 @@
-"""Decide whether a model's labels may be used: only if they agree well enough with people's labels."""
+"""Decide whether a model's labels agree with people's well enough to be used."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class GatedLabels:
     """Name of the model's labels in messages."""
     calibration: Calibration
     left_out: int = 0
-    """Queries that only the model judged."""
+    """Queries that only the model judged; 0 unless the calibration passed."""
     model_judgments: int = 0
     """Judgments in the people's file whose origin is a model, which are ignored."""
 
@@ -169,7 +169,6 @@ class GatedLabels:
 
         joined: the ranking joined with the judgments that count.
         join: joins the ranking with other judgments.
-        measures, conventions: of the scores.
         """
         left_out = ""
         if self.left_out:

@@ -127,10 +127,10 @@ Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable", "
 
 
 def usual_correction(test: str, by_group: bool = False) -> str:
-    """Return the default correction of a test's p-values: "holm", or "bh" for tests by group.
+    """Return the default correction of a test's p-values: "bh" if `by_group`, unless the test corrects itself, as
+    tukey does; otherwise "holm".
 
-    With `by_group` tests that correct themselves, such as tukey, have "holm". Raises UnknownName for an unknown
-    test, if `by_group`.
+    Raises UnknownName for an unknown test, if `by_group`.
     """
     return "bh" if by_group and not TESTS.get(test).familywise else "holm"
 
@@ -223,7 +223,7 @@ class ScoreTable:
     measure: str
     systems: tuple[str, ...]
     values: Float64
-    """float64[systems, columns] without NaN; columns are queries by descending, or datasets by ascending identifier."""
+    """float64[systems, columns] without NaN; columns are queries (identifiers descending) or datasets (ascending)."""
     left_out: int = 0
     """Number of queries dropped because a system has no value."""
     unit: str = "queries"
@@ -238,7 +238,7 @@ class ScoreTable:
     """If columns pool several equally weighted parts (subsets of a dataset): the values of each part, not
     rescaled."""
     queries: Ids | None = None
-    """Identifiers of the columns; None if columns are datasets."""
+    """Identifiers of the columns; None if columns are datasets or pool several parts."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """{query: text}, for queries of a known collection."""
     group: str = ""
@@ -248,7 +248,7 @@ class ScoreTable:
     asked: str = ""
     """Fingerprints of judgments and queries (`Origin.asked`); "" if not known."""
     answered: NDArray[np.bool_] | None = None
-    """bool[systems, columns]: whether a system answered a query; None if columns are datasets."""
+    """bool[systems, columns]: whether a system answered a query; None like `queries`."""
 
     @property
     def comparable(self) -> bool:
@@ -256,7 +256,8 @@ class ScoreTable:
         return int(self.values.shape[1]) > 1
 
     def take(self, columns: Int64) -> ScoreTable:
-        """Return the table with only these columns, in this order; raises BadValue if columns are datasets."""
+        """Return the table with only these columns, in this order, and `left_out` 0; raises BadValue if columns
+        are datasets."""
         if self.queries is None:
             raise BadValue(f"{self.dataset}: a comparison across datasets has no queries to take")
         queries = self.queries.take(columns)
@@ -301,8 +302,7 @@ class Standing:
     system: str
     mean: float
     low: float | None
-    """Lower end of the mean's interval, whose upper end is `high`; both None for fewer queries than `fewest` or
-    if all values are equal."""
+    """The mean's interval is `low` to `high`, both None for fewer queries than `fewest` or if all values are equal."""
     high: float | None
     best: int | None
     """Best rank that the verdicts allow, 1 + the number of better systems; None if the measure has no direction."""
@@ -324,8 +324,7 @@ class Pair:
     difference: float
     """Mean of second minus first."""
     low: float | None
-    """Lower end of the difference's interval, whose upper end is `high`; both None for fewer queries than
-    `fewest` or equal differences."""
+    """The difference's interval is `low` to `high`, both None for fewer queries than `fewest` or equal differences."""
     high: float | None
     p: float
     adjusted: float
@@ -335,7 +334,7 @@ class Pair:
     effect: float | None
     """Hedges' g; None for two queries or if the differences do not vary."""
     won: int
-    """Queries on which the second is better; `lost` on which it is worse, `tied` on which both are equal."""
+    """Queries (or datasets) on which the second is better; `lost`, on which it is worse; `tied`, equal."""
     lost: int
     tied: int
     detectable: float | None
@@ -393,9 +392,11 @@ class Comparison:
     """Number of units (queries or datasets) that were compared."""
     unit: str
     left_out: int
+    """Queries without a value of every system."""
     standings: tuple[Standing, ...]
     """Best mean first."""
     pairs: tuple[Pair, ...]
+    """`first` is the baseline or, without one, the earlier system of the table; pairs of the best systems first."""
     baseline: str | None
     """None if all pairs are compared."""
     method: ComparisonMethod
@@ -455,10 +456,10 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
     """Return the values of several systems on the queries for which all have a value.
 
     scores: {system: its scores}.
-    least: smallest number of such queries; for fewer BadValue is raised.
+    least: smallest number of such queries.
 
-    Raises BadValue also for fewer than two systems, for scores that do not compare, and for values outside a
-    measure's range 0..1.
+    Raises BadValue for fewer than `least` queries or two systems, for scores that do not compare, and for
+    values outside a measure's range 0..1, UnknownName for an unscored measure.
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
@@ -720,13 +721,15 @@ def compare_scores(
     groups: QueryGroups | None = None,
     measures: Sequence[str] = (),
 ) -> list[Comparison]:
-    """Return a comparison for each measure on all queries and, with `groups`, on their mean and on each group.
+    """Return a comparison for each measure on all queries and, with `groups`, on their mean and on each group of
+    two or more queries.
 
     scores: {system: its scores}.
-    measures: names; by default all that have a direction and that every system has.
+    method: by default ComparisonMethod(), with `groups` BY_GROUP.
+    measures: names; by default all that every system has and that have a direction, if any has one.
 
     Raises BadValue for fewer than two systems, no shared measure, and if no group has two queries, UnknownName
-    for an unknown baseline.
+    for an unknown baseline or measure.
     """
     if len(scores) < 2:
         raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
@@ -864,7 +867,8 @@ def compared_across(
     datasets: {dataset: tables of its parts}.
     each: comparisons with the baseline on single datasets, if already made.
 
-    Raises BadValue for fewer than two datasets, or if systems or measure differ.
+    Raises BadValue for fewer than two datasets, or if systems or measure differ, UnknownName for an unknown
+    baseline.
     """
     comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
@@ -900,10 +904,11 @@ def compared_across(
 def verdicts_across(
     datasets: Mapping[str, Sequence[ScoreTable]], method: ComparisonMethod | None = None
 ) -> dict[tuple[str, str], Verdict]:
-    """Return {(system, other): verdict on `system`} over the datasets that both have; pairs that share too few
-    are left out.
+    """Return {(system, other): verdict on `system`} over the datasets that both have.
 
     datasets: {dataset: tables of its parts}; one is compared on its queries, several on their means.
+
+    Pairs are left out if they share fewer than two datasets or, of a single dataset, two queries.
     """
     # Corrected over all pairs: without gaps the verdicts equal those of `compared_across`.
     method = method or ComparisonMethod()

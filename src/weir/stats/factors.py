@@ -75,8 +75,8 @@ class FactorialDesign:
         factors.
 
         Factors and levels are positions, counted from 0. Weights, float64[systems], sum to 0; weights @ means
-        is the effect. A factor of two levels has one effect, second level minus first; of more, one for each
-        level against the mean of the others.
+        is the effect. A factor of two levels has one effect, second level minus first; a factor of more has one
+        for each level, minus the mean of the others.
         """
         # Effects average over all other factors. An interaction is the change of one factor's effect
         # between levels of the other.
@@ -109,8 +109,7 @@ class FactorEffect:
     other: float | None
     difference: float
     low: float | None
-    """Lower end of an interval valid for all effects together, whose upper end is `high`; both None for fewer
-    queries than `fewest`."""
+    """`low` to `high` is an interval valid for all effects together; both None for fewer queries than `fewest`."""
     high: float | None
     p: float
     adjusted: float
@@ -320,7 +319,7 @@ def factor_study(
     """Return the effects of a design's factors on a collection, and the shares of variance.
 
     table: values of the design's systems, in its order.
-    chosen: names of the factors whose effects are estimated and corrected together, by default all.
+    chosen: names of factors to estimate and correct together, by default all; interactions only among these.
 
     Raises BadValue for systems in another order, and for a test or interval that does not apply to effects.
     """
@@ -337,7 +336,7 @@ def factor_study_across(
     """Return the effects of a design's factors over collections of equal weight, as a study called `name`.
 
     datasets: {collection: its parts, of equal weight}.
-    chosen: names of the factors whose effects are estimated, by default all.
+    chosen: names of factors to estimate, by default all.
 
     With the interval "two-level", intervals also resample collections, and tests swap levels by collection.
     Raises the errors of `factor_study`.

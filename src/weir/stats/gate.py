@@ -100,9 +100,9 @@ class Gate:
     lost: int
     """Queries on which the candidate is worse."""
     broken: tuple[QueryDifference, ...]
-    """The queries that lost most."""
+    """Up to BROKEN_KEPT queries that lost most, largest loss first."""
     left_out: int = 0
-    """Queries without a value on both sides."""
+    """Queries that lack a value on either side."""
     geometric: bool = False
     noise: float = 0.0
     """Standard deviation of a system's mean between repeated runs, which bound and p-value allow for."""

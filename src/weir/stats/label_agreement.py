@@ -199,7 +199,7 @@ def cohen_kappa(
 
     table: number of pairs by both raters' grades, not all 0.
     weights: "" counts all differences alike. "linear" or "quadratic" weights them by the distance of grades.
-    labels: the grades. None for their positions.
+    labels: the grades, by default 0, 1, 2 and so on.
     """
     # Cohen 1960, 1968.
     places = np.arange(len(table), dtype=np.float64) if labels is None else labels
@@ -289,8 +289,6 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
     """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled
     queries.
 
-    names: of the raters.
-
     Intervals are NaN for fewer queries than `fewest`. Raises BadValue for no shared pair, or more than MOST_LABELS
     distinct grades.
     """
@@ -351,12 +349,13 @@ def bounds(values: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class RaterBase:
-    """Base rates of a rater: number of labels, mean grade, and share of grades of 1 or more."""
+    """Numbers of a rater's labels and queries, mean grade, and share of grades of 1 or more."""
 
     name: str
     labels: int
     queries: int
     mean: float
+    """NaN, like `relevant`, without labels."""
     relevant: float
 
 
@@ -380,8 +379,9 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
     """Return Krippendorff's alpha of several raters, with intervals from resampled queries.
 
     labels: {rater: its judgments}.
-    Raises BadValue for fewer than two raters, if no pair has two labels, and for more than MOST_LABELS
-    distinct grades.
+
+    Intervals are NaN for fewer queries than `fewest`. Raises BadValue for fewer than two raters, if no pair has
+    two labels, and for more than MOST_LABELS distinct grades.
     """
     if len(labels) < 2:
         raise BadValue(f"{len(labels)} rater has nobody to agree with; name two or more")

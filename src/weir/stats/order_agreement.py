@@ -209,7 +209,6 @@ def order_agreement(
     """Return how two sets of labels agree on the order of systems, scored on the queries that both judge.
 
     runs: {system: its run}.
-    names: of the sets of labels.
     test: the paired test, in TESTS, by which pairs of systems differ.
 
     Raises BadValue for fewer than two systems or shared queries, a system that answers none of these queries,
@@ -284,7 +283,8 @@ def _decisions(values: Float64, test: str) -> Float64:
 
 
 def order_tables(results: Sequence[OrderAgreement]) -> tuple[Table, ...]:
-    """Return tables of the systems' means under both sets of labels, and of the agreement of their orders."""
+    """Return tables of the systems' means under both sets of labels, best by the first on top, and of the
+    agreement of their orders."""
     tables = []
     for one in results:
         first, second = one.labels

@@ -96,8 +96,8 @@ def p_mrr(
     qrels, run: cover both queries of each pair, whose identifiers end in the first and the second of `signs`.
     changed: rankings under the changed instructions, if they are another run.
 
-    1 is best, 0 means no change, -1 worst; a document that is not returned ranks after all that are. Pairs
-    without such a document are left out; raises BadValue if all are.
+    1 is best, 0 means no change, -1 worst; a document that is not returned ranks after all that are. Pairs are
+    named without `signs`, and left out if no document becomes irrelevant; raises BadValue if all are.
     """
     # A document of rank o under the original instruction and c under the changed one has the value 1 - o / c if
     # it falls and c / o - 1 if it rises, averaged over documents. Weller et al. 2024 (FollowIR); ranks as Weir

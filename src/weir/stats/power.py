@@ -149,7 +149,6 @@ def plan(
     effects: true differences to find.
     wanted: required probability of finding them.
     test: "permutation", "t" or "bootstrap-shift".
-    names: of the systems.
 
     Nothing is planned if all differences are equal. Raises BadValue for fewer than two queries, numbers out of
     range, and a test of unknown power.
@@ -188,7 +187,7 @@ def reach(
     test: a name in TESTS.
     units: number of queries or datasets.
     family: the tests corrected together, all assumed to have their smallest p-values.
-    systems: number of systems, which some tests depend on.
+    systems: number of systems.
     beside: smallest p-values of tests in other tables of the family.
     """
     draws = draws or Draws()

@@ -49,7 +49,7 @@ class WinRate:
     rate: float
     """Mean over queries of the share of wins; a tie counts as half a win."""
     low: float
-    """Lower end of a 95% interval over queries, whose upper end is `high`; NaN for too few."""
+    """`low` to `high` is a 95% interval over queries; NaN for fewer than `fewest`."""
     high: float
 
 
@@ -61,8 +61,8 @@ class Strength:
     value: float
     """Logarithm of the strength, 0 on average; exp(difference) gives the odds of winning. NaN if undefined."""
     low: float
-    """Lower end of a 95% interval robust to dependent judgments of a query, whose upper end is `high`; NaN for
-    too few queries."""
+    """`low` to `high` is a 95% interval robust to dependent judgments of a query; NaN for fewer queries than
+    `fewest`."""
     high: float
 
 

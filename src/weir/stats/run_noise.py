@@ -51,7 +51,7 @@ class RunNoise:
 
 
 def noise_notes(noises: Iterable[RunNoise], measures: Iterable[str]) -> list[str]:
-    """Return a sentence for each measure whose noise is allowed for, naming the system it was measured on."""
+    """Return a sentence for each measure whose noise is allowed for."""
     used = {measure: noise_of(noises, measure) for measure in measures}
     return [
         f"{measure}: the noise allowed for is that of {one.of}; both sides are taken to move as much"

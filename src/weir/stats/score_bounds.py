@@ -185,7 +185,8 @@ def _settings(measure: Measure) -> tuple[str, float, str]:
 def most_above(
     over: tuple[Float64, Float64], under: tuple[Float64, Float64], unjudged: Unjudged, measure: Measure
 ) -> Float64:
-    """Return the largest difference of two runs' nDCG over all possible judgments, float64[queries].
+    """Return the largest difference of two runs' nDCG, `over` minus `under`, over all possible judgments,
+    float64[queries].
 
     over, under: results of `discounted`; zeros for `under` give the largest score of one run.
     """
@@ -249,8 +250,8 @@ def _largest_ratio(
 def turning_pairs(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE
 ) -> dict[tuple[str, str], bool]:
-    """Return {(better, worse by score): detected} for the pairs of runs whose order the unjudged documents can
-    reverse.
+    """Return {(better run, worse run): detected} for the pairs whose order by mean score the unjudged documents
+    can reverse.
 
     measure: an nDCG; raises BadValue for a measure of unknown bounds.
 

@@ -1,8 +1,7 @@
 """Bounds of a mean and e-values that stay valid however often one looks at growing data in random order
 (`by_lot`).
 
-An e-value measures evidence: if the claim is true, it ever reaches 20 with a probability of at most 5% (Ville
-1939).
+An e-value measures evidence: if the claim is true, it ever reaches 20 with a probability of at most 5%.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def e_values(differences: Float64, bound: float = 0.0) -> Float64:
 
     differences: float64[..., n] within -1..1; leading axes are separate samples.
 
-    Raises BadValue unless -1 < bound <= 1, and for no differences or differences outside -1..1.
+    Raises BadValue unless -1 < bound <= 1, and for no differences or any outside -1..1.
     """
     if not -1 < bound <= 1:
         raise BadValue(f"the bound is {bound}; expected a number above -1, up to 1")

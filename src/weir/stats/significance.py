@@ -202,8 +202,6 @@ ROUNDING = 1e-12
 def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return two-sided p-values of the paired t-test, float64[pairs]; 1 if all differences are zero.
 
-    Like the permutation test it holds its nominal level best on retrieval data.
-
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
     """

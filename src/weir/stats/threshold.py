@@ -129,6 +129,7 @@ def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
     first, float64[rates].
 
     sure: confidence of each query.
+    ties: "mean" or "order", for queries of equal confidence.
 
     At least one query remains. Raises BadValue for no queries, a wrong number of confidences or another rule of
     ties.
@@ -248,7 +249,7 @@ class Threshold:
     separation: float
     """Area under the ROC curve of confidence, over all queries."""
     curve: tuple[CutOff, ...]
-    """Other cut-offs on the reported half."""
+    """Outcomes in the reported half if `max_false` were each of THRESHOLD_RATES."""
 
 
 @dataclass(frozen=True, eq=False)

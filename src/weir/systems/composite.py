@@ -343,7 +343,7 @@ def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[obje
 
 
 def one_session(systems: Iterable[T]) -> list[T]:
-    """Return the systems, with equal objects without a version sharing a session, and so stored results.
+    """Return the systems, so changed that equal objects without a version share stored results.
 
     An object's name also applies to uses of the same object without a name. Raises BadValue for two objects of
     one type and name.

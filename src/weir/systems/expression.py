@@ -97,8 +97,8 @@ def system(given: object, name: str | None = None, version: str | None = None) -
         are {id: text}, documents {id: title and text}, answers {query id: {document id: score}} or {query id:
         [document ids, best first]}. Encoders of texts become `dense`. Objects of BEIR have search(corpus,
         queries, top_k) or retrieve(corpus, queries), with documents as {id: {"title": ..., "text": ...}}.
-    name: its printed name, by default the name of the function or the object's class.
-    version: identifies it for stored results. Without one, each process computes results again.
+    name: printed name of a function or object, by default the function's or the class's. A lambda needs a name.
+    version: identifies a function or object for stored results. Without it, each process computes them again.
 
     Raises UnknownName for an unknown system or setting, BadValue for malformed text, other values, and a bad
     or registered name.
@@ -237,6 +237,8 @@ MOST_SYSTEMS = 1024  # that one text stands for
 
 def parse_systems(text: str) -> tuple[Retriever, ...]:
     """Return all systems of a grid such as 'bm25(k1={0.9, 1.2})', the last values in braces varying fastest.
+
+    A text without braces gives one system.
 
     Raises the errors of `parse_system`, and BadValue for repeated values or systems and more than 1,024 systems.
     """

@@ -32,7 +32,7 @@ MAX_DEPTH = 10_000_000
 
 @dataclass(frozen=True)
 class Context:
-    """How a system indexes or searches: folder, progress, source of its parts' indexes, use of stored results."""
+    """How a system indexes or searches."""
 
     folder: Path | None = None
     """Folder of the index; None for memory."""
@@ -65,7 +65,7 @@ IN_MEMORY = Context()
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a searcher or scorer besides index size and time, and whether searches may be timed."""
+    """Costs of a searcher or scorer besides index size and time."""
 
     external_bytes: int = 0
     """Bytes of vectors and weights outside the index: in stores or on a server."""
@@ -130,10 +130,12 @@ ANSWERS = 1000
 
 @runtime_checkable
 class Searcher(Protocol):
-    """An immutable index of a corpus, ready to search."""
+    """An immutable index of a corpus. `search` may ignore the queries' candidates, exclusions and filters, which
+    `restricted_search` applies."""
 
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents of each query, fewer if fewer match; raises BadValue for k below 1."""
+        """Return the k best documents of each query, fewer if fewer match, in the order of `queries`; raises
+        BadValue for k below 1."""
 
     def costs(self) -> Costs:
         """Return the costs so far."""
@@ -407,7 +409,7 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True)
 class PromptPlan:
-    """Prompts and tokens that a re-ranking by a language model takes at most; `tokens` is an estimate."""
+    """Prompts and tokens that a re-ranking by a language model takes at most."""
 
     prompts: int
     """Prompts for all queries."""

@@ -191,7 +191,7 @@ def _pack(
 
 
 class ListImpacts(NamedTuple):
-    """Where a list's impacts are: calls pass every array of a tuple, so that inner loops take few."""
+    """The arrays that hold a list's impacts, and the offsets of the list in them."""
 
     code: Bytes
     value: Float32
@@ -211,13 +211,13 @@ def impact_at(own: ListImpacts, p: np.uint64) -> np.float32:
 
 @jit
 def impacts_of(lists: Lists, levels: int, first: int, table: int) -> ListImpacts:
-    """Return what `impact_at` takes of a list; its numbers are as in `QueryTerms`."""
+    """Return a list's impacts for `impact_at`; levels, first and table are as in `QueryTerms`."""
     return ListImpacts(lists.code, lists.value, levels, np.uint64(first), np.uint64(table))
 
 
 @jit
 def starts_of(lists: Lists, t: int) -> tuple[int, int]:
-    """Return (first, table) of a term's list as `impacts_of` takes them, after which a posting's position is added."""
+    """Return (first, table) of a term's list for `impacts_of`: offsets to which a posting's position is added."""
     start = lists.ptr[t]
     return lists.first[t] - start, lists.table[t] - (start if lists.levels[t] == 0 else 0)
 

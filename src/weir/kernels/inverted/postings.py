@@ -375,7 +375,7 @@ def weighed_groups(
 
 
 def term_groups(ptr: Int64, room: int) -> list[int]:
-    """Return the bounds of one or more groups of successive terms: a term each, or more of together at most `room`
+    """Return the bounds of groups of successive terms, at least one: of a single term, or of at most `room`
     postings.
 
     ptr: int64[V + 1], offsets of the terms' postings.

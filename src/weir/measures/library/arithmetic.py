@@ -85,7 +85,7 @@ def _by_place(query: Int32) -> list[Int64]:
 
 
 def ratio(above: NDArray[np.number], below: NDArray[np.number]) -> Float64:
-    """Return above / below, float64[n]; 0 where `below` is 0, as in trec_eval."""
+    """Return above / below, float64[n]; 0 where `below` is 0."""
     values = np.zeros(len(above), np.float64)
     np.divide(above, below, out=values, where=np.asarray(below) != 0)
     return values

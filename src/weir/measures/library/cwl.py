@@ -33,7 +33,7 @@ def BPM(j: Judged, *, k: int, T: float = 1.0, max_grade: int = 4) -> Float64:
     """Bejeweled player model: the mean gain of a reader who stops after k documents or once the gains reach T.
 
     T: wanted gain, in units of the highest grade.
-    max_grade: highest grade of the scale.
+    max_grade: highest grade of the scale; a higher grade is refused.
 
     Source: Zhang et al. 2017 (static form); cwl_eval cwl_bpm.py.
     """
@@ -45,7 +45,7 @@ def INSQ(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4)
     """Mean gain of a reader who goes on from rank i with probability ((i + 2T - 1) / (i + 2T))^2.
 
     T: wanted number of documents of the highest grade.
-    max_grade: highest grade of the scale.
+    max_grade: highest grade of the scale; a higher grade is refused.
 
     Source: Moffat et al. 2012; cwl_eval cwl_insq.py.
     """
@@ -58,7 +58,7 @@ def INST(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4)
 
     The probability of going on from rank i is ((x - 1) / x)^2, where x is i + T + the gain still wanted.
     T: wanted number of documents of the highest grade.
-    max_grade: highest grade of the scale.
+    max_grade: highest grade of the scale; a higher grade is refused.
 
     Source: Bailey et al. 2015; cwl_eval cwl_inst.py.
     """
@@ -94,7 +94,7 @@ def NERR10(j: Judged, *, k: int | None = None, p: float = 0.9, max_grade: int = 
     """NERR8 with the probability of continuing multiplied by p, as in RBP.
 
     p: factor of the probability, 0 to 0.9999.
-    max_grade: highest grade of the scale.
+    max_grade: highest grade of the scale; a higher grade is refused.
 
     Source: equation 10 of Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """
@@ -106,7 +106,7 @@ def NERR11(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 
     """NERR8 with the probability of continuing multiplied by INSQ's.
 
     T: wanted number of documents of the highest grade.
-    max_grade: highest grade of the scale.
+    max_grade: highest grade of the scale; a higher grade is refused.
 
     Source: equation 11 of Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """

@@ -93,7 +93,7 @@ def NRBP(
     """Novelty- and rank-biased precision: RBP averaged over intents, where repetition counts less.
 
     The sum of (1 - alpha)^s beta^(rank - 1) over documents and the intents that each serves, times 1 - (1 - alpha)
-    beta, divided by the number of intents; s documents above serve the intent too.
+    beta, divided by the number of intents with a relevant document; s documents above serve the intent too.
     alpha: loss by repetition, 0 to 1.
     beta: probability of going on to the next rank.
 
@@ -121,7 +121,7 @@ def nNRBP(
 
 @measure("P_IA", cutoff="required", of="intents")
 def P_IA(j: Judged, *, k: int, rel: float = 1) -> Float64:
-    """Precision at k averaged over the intents of a query.
+    """Precision at k averaged over the query's intents that have a relevant document; 0 without one.
 
     Source: Agrawal et al. 2009; ndeval 4.5.
     """
@@ -146,7 +146,7 @@ def AP_IA(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
 @measure("StRecall", of="intents")
 def StRecall(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
-    """Share of a query's intents that a document within the first k serves; also called subtopic recall.
+    """Share of a query's intents with a relevant document that have one within the first k (subtopic recall).
 
     Source: Zhai et al. 2003; ndeval 4.5 (strec).
     """

@@ -55,6 +55,7 @@ class Made:
     collection: str
     system: System
     when: str
+    """To the minute, in UTC."""
 
 
 @dataclass(frozen=True)

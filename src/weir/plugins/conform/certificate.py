@@ -192,8 +192,6 @@ def causes(different: Sequence[tuple[Case, str, ToolValue]]) -> list[str]:
     """Return, for each wrong value, the name of a deviation that gives it; UNEXPLAINED if none does.
 
     different: (case, measure, the tool's value).
-
-    The deviation that explains most values goes first; pairs and last resorts go last.
     """
     pairs = [(Question(case, measure), value) for case, measure, value in different]
     reasons = {
@@ -279,7 +277,7 @@ class ValueDifference:
 
 @dataclass(frozen=True)
 class Graded:
-    """The outcome of a tool on a test vector and measure, with differences and their cause."""
+    """The outcome of a tool on a test vector and measure."""
 
     vector: Vector
     measure: str

@@ -81,7 +81,7 @@ def ask(
 
     A process that dies is started again after the vector that killed it.
 
-    python: the Python of the environment that has the tool.
+    python: the Python of the environment that has the tool, by default this one.
     checkout: the folder of a tool that is no package: birco.
 
     Raises UnknownName for a tool without an adapter, BadValue if it is not installed or silent.

@@ -34,7 +34,7 @@ TRAINING_VECTORS = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Faiss:
-    """An index of FAISS; one thread builds and searches it, so that results are reproducible."""
+    """An index of FAISS; one thread builds and searches it."""
 
     index: Any
 

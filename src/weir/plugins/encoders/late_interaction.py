@@ -83,7 +83,7 @@ class ColBERT:
     ColBERT, PyLate or sentence-transformers' multi-vector encoders.
     """
     max_length: int | None = None
-    """Tokens of a document, with marker and special ones; `max_query` for a query."""
+    """Tokens of a document, with marker and special ones; `max_query` for a query. None takes the model's own."""
     max_query: int | None = None
     dtype: str = "fp32"
     """See `dense`, also for engine and batch_tokens."""

@@ -233,21 +233,21 @@ def splade(
     """Search by SPLADE: terms predicted by a masked-word model, weighted by the largest log(1 + relu) over
     tokens.
 
-    Search is exact. Raises BadValue for settings out of range.
+    Raises BadValue for settings out of range.
 
     model: a name of `weir list models`, a name on the Hugging Face hub, or a folder.
     query: how query terms are weighted: "model", "tokens" (1 for each distinct token), "idf" (the
         checkpoint's idf.json) or another checkpoint. None leaves it to the checkpoint.
-    pooling: max or sum over tokens.
-    activation: relu, or log1p_relu for the logarithm twice.
-    top, top_query: number of heaviest terms kept of a document and a query.
+    pooling: max or sum over tokens, by default as the checkpoint.
+    activation: relu, or log1p_relu for the logarithm twice, by default as the checkpoint.
+    top, top_query: number of heaviest terms kept of a document and a query, by default all.
     threshold: terms of at most this weight are dropped.
-    quantised: weights become the whole numbers round(weight * 256 / 5), as Pyserini's impacts.
+    quantised: weights become round(weight * 256 / 5), as Pyserini's impacts.
     view: fields of a document that are encoded.
     max_length, max_query: tokens of a document and a query.
     dtype, engine, batch_tokens: see `dense`.
 
-    Source: Formal et al. 2021 and 2024, sentence-transformers' SparseEncoder.
+    Source: Formal et al. 2021 and 2024.
     """
     weighing = query, pooling, activation, top, top_query, threshold, quantised
     encoder = SparseEncoder("splade", model, *weighing, max_length, max_query, dtype, engine, batch_tokens)
@@ -272,7 +272,7 @@ def sparta(
     top: number of heaviest terms kept of a document. None is 2,000, as in BEIR.
     model, view, max_length, dtype, engine, batch_tokens: see `splade`.
 
-    Source: Zhao et al. 2021, BEIR's models/sparta.py.
+    Source: Zhao et al. 2021.
     """
     # BEIR's code includes the states of padding, so that weights depend on the batch; here only tokens count.
     encoder = SparseEncoder("sparta", model, top=top, max_length=max_length)
@@ -296,10 +296,10 @@ def unicoil(
     Equal tokens take the largest weight in a document and the sum in a query; [SEP] is a term, too, as in Pyserini.
     Raises BadValue for settings out of range.
 
-    quantised: weights become the whole numbers round(weight * 256 / 5), as Pyserini's impacts.
+    quantised: weights become round(weight * 256 / 5), as Pyserini's impacts.
     model, view, max_length, max_query, dtype, engine, batch_tokens: see `splade`.
 
-    Source: Lin and Ma 2021, Pyserini's encode/_unicoil.py.
+    Source: Lin and Ma 2021.
     """
     encoder = SparseEncoder("unicoil", model, quantised=quantised, max_length=max_length, max_query=max_query)
     return Sparse(replace(encoder, dtype=dtype, engine=engine, batch_tokens=batch_tokens), view)

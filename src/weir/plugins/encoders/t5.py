@@ -452,7 +452,7 @@ def monot5(
     token_false, token_true: words that the checkpoint was trained to answer. None takes the usual ones.
     batch_tokens: tokens of a batch. 0 takes the device's default.
 
-    Source: Nogueira et al. 2020, castorini/pygaggle.
+    Source: Nogueira et al. 2020.
     """
     if not isinstance(model, str):
         raise BadValue(f"monot5: model is {model!r}; expected a hub name or a folder")

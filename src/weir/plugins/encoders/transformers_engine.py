@@ -131,7 +131,7 @@ def load_model(
     head: transformers' automatic class for a model with a head.
     safe: read only safetensors.
 
-    Raises StoreError if it cannot be read or lacks weights, which transformers would draw at random.
+    Raises StoreError if it cannot be read or lacks weights.
     """
     transformers = require("transformers", extra="torch")
     # "dpr" is three models under one name, and the automatic choice is always the one for questions.
@@ -152,6 +152,7 @@ def load_model(
         reason = " ".join(str(error).split())[:200]
         refuse_own_code(checkpoint, reason)
         raise StoreError(f"{checkpoint.folder}: transformers cannot read it ({reason})") from None
+    # transformers draws missing weights at random.
     missing = sorted(name for name in loading["missing_keys"] if head or "pooler" not in name)
     if missing:
         reason = f"the weights have no '{missing[0]}' ({len(missing)} are missing)"

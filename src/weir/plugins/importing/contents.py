@@ -170,7 +170,7 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
 
 
 def is_text(value: object) -> bool:
-    """Return True for a scalar of more than 20 words, too many for an identifier or title; else False."""
+    """Return True for a scalar of more than 20 words, else False."""
     return holds_text(plain_text(value))
 
 

@@ -531,7 +531,7 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
 def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Choices) -> Merged:
     """Merge imported files and the documents in `spill` into one collection.
 
-    The files' documents are added to `spill`, refused rows to the files' counts.
+    Also adds the files' documents to `spill`, and refused rows to the files' counts.
 
     Raises BadValue for parts with nothing in common, unless `choices` allows them.
     """

@@ -129,7 +129,7 @@ def rank_agreement(
     measure: Measure | str = "nDCG@10",
     words: Sequence[str] = (),
 ) -> ResultSet[OrderAgreement]:
-    """Return how far other labels order systems as the first do (`weir labels agree --run`).
+    """Return how far other labels order systems as the first do, a result for each (`weir labels agree --run`).
 
     Raises BadValue for fewer than two systems or common queries.
 
@@ -339,13 +339,15 @@ def next_queries(
 ) -> ResultSet[QueryPlan]:
     """Return the queries, drawn at random, that people should judge next (`weir labels estimate --next`).
 
-    human, model, runs, measure, strata, sheets: see `estimate`.
+    human, model, runs, measure, sheets: see `estimate`.
+    strata: see `estimate`, by default up to four by the model's scores.
     count: number of queries to draw for people to judge next.
     width: wanted half width of the intervals, from which the number of queries follows.
     out: the folder of the sheet; by default none is written.
     collection: see `estimate`.
 
-    Raises BadValue if nothing is left to judge and for a folder that exists, and the errors of `estimate`.
+    Raises BadValue without `count` or `width`, if nothing is left to judge and for a folder that exists, and the
+    errors of `estimate`.
     """
     human, collection = judged_by(human, collection)
     labels, rules = (_people(human, sheets), _labels(model)), ScoringRules.of(collection)

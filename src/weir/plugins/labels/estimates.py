@@ -216,8 +216,7 @@ class CorrectedDifference:
 
 @dataclass(frozen=True)
 class CorrectedScore:
-    """A system's estimated mean by people's labels, alone and corrected by a model's, with bounds and differences to
-    other systems."""
+    """A system's estimated mean by people's labels, alone and corrected by a model's."""
 
     system: str
     measure: str

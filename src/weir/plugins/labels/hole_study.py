@@ -97,8 +97,7 @@ class FilledOrder:
 
 @dataclass(frozen=True)
 class HoleStudy:
-    """How many unjudged documents people and a model call relevant, and the scores and orders of systems with
-    these."""
+    """How many unjudged documents people and a model call relevant, and what that changes."""
 
     measure: str
     k: int

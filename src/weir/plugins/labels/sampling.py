@@ -29,8 +29,7 @@ class Estimate:
     """Weight of the model's values: 0 for people's alone, 1 for plain PPI."""
 
     def clipped(self, least: float, most: float) -> Estimate:
-        """Return the estimate with value and bounds cut to the possible means `least` to `most`; coverage is
-        kept."""
+        """Return the estimate with value and bounds cut to the possible means `least` to `most`."""
         value, low, high = np.clip([self.value, self.low, self.high], least, most).tolist()
         return Estimate(value, low, high, self.weight)
 

@@ -65,8 +65,8 @@ PROVIDERS = Path(__file__).with_name("chat_providers.toml")
 
 @dataclass(frozen=True)
 class ChatProvider:
-    """An entry of chat_providers.toml: a provider's address, request format, key variable and supported
-    settings."""
+    """An entry of chat_providers.toml, which explains the fields: address, request format, key variable and supported
+    settings of a provider."""
 
     shape: str
     base: str
@@ -478,6 +478,7 @@ class ChatModel:
     def load(self, limits: Limits | None = None, silent: bool = False) -> ChatClient:
         """Return a client that answers prompts; a local model is downloaded if missing.
 
+        limits: of cost and rate; None takes the environment's.
         silent: the client only makes request bodies, without key or files.
         """
         if self.local:
@@ -518,6 +519,7 @@ def cached_chat(
     Waits while another process asks the same model.
 
     reuse: read answers of earlier runs, and store new ones.
+    limits: of cost and rate; None takes the environment's.
     """
     client = model.load(limits)
     name, about = answers_about(model)

@@ -385,8 +385,7 @@ def choice_chances(reply: ChatReply, choice: int, count: int) -> list[float] | N
     """Return the probability of each number from 1 to `count` at the token of the model's choice; the sum is
     1.
 
-    None without log-probabilities of that token, if the numbers' total is below MIN_KNOWN_PROBABILITY, or for more
-    than MAX_DIGIT numbers.
+    None if the log-probabilities do not tell, or for more than MAX_DIGIT numbers.
     """
     at = _place(reply, str(choice))
     if at is None or count > MAX_DIGIT:

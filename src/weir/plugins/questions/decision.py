@@ -131,14 +131,15 @@ def decision_of(
     open_queries: queries that still have something to judge.
     margin: see `decide`.
 
-    Queries count in random order up to the first in `open_queries`, so that quickly judged queries are not
-    favoured. Raises BadValue for fewer than two systems, and for a measure without a direction.
+    Queries count in random order up to the first in `open_queries`. Raises BadValue for fewer than two systems, and
+    for a measure without a direction.
     """
     before = subject.qrels
     labels = [one for one in (new, before) if one is not None and len(one)]
     answered = (name for run in subject.runs.values() for name in run.queries.tolist())
     everything = by_lot([*answered, *(name for one in labels for name in one.queries.tolist())])
     counted_queries: list[str] = []
+    # Up to the first open one, so that quickly judged queries are not favoured.
     for query in everything:
         if query in open_queries:
             break

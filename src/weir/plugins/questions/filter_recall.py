@@ -135,7 +135,7 @@ class FilteredSearch:
     selectivity: float
     """Mean share of the documents that are permitted."""
     permitted: float
-    """Mean number of permitted documents, which an exact search with the filter applied first compares."""
+    """Mean number of permitted documents."""
     correlation: float
     """Mean share of the exact k best documents without a filter that the filter permits; equals the selectivity
     if unrelated."""

@@ -64,7 +64,7 @@ def filters(
     results: str | Path | None = None,
     progress: Watch | None = None,
 ) -> ResultSet[FilterStudy]:
-    """Return the recall that filters cost a vector search, applied during or after it (`weir study filters`).
+    """Return the recall that filters cost each vector search, applied during or after it (`weir study filters`).
 
     dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
     systems: such as 'dense("minilm", index="HNSW32")'. Braces list several.

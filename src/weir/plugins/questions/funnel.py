@@ -117,8 +117,7 @@ class LeakedDocument:
 
 @dataclass(frozen=True)
 class FunnelStage:
-    """How many relevant documents a stage passes on and loses, with the measure of its order and of a perfect
-    order."""
+    """How many relevant documents a stage passes on and loses."""
 
     branch: str
     """Number of the fused system, such as "2", or "2.1" within a fusion inside it; "" outside fusions."""

@@ -376,7 +376,7 @@ def published_table(
     name, study, published_as: see `publisher`, `folder` and `published_as` of `published_tables`.
     baseline: baseline of the averages, by default the publisher's BM25, else its first system.
     datasets: only these datasets, or the members of these groups.
-    systems: only systems whose name contains all words of one of these.
+    systems: only systems named by exactly the words of one of these, else with all of them in the name.
 
     Raises BadValue if nothing is published, and for a selection from a table that is shown as printed;
     UnknownName for an absent dataset, system or baseline.

@@ -57,7 +57,7 @@ FEWER_DRAWS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The results of a folder with scores and comparisons, computed once, so that verdicts agree."""
+    """The results of a folder with scores and comparisons, computed once."""
 
     folder: Path
     cells: tuple[ResultCell, ...]

@@ -398,8 +398,8 @@ class ElasticIndex:
 
     @property
     def index_settings(self) -> dict[str, Any]:
-        """Return the settings of the index, by default one shard, so that term statistics cover all
-        documents."""
+        """Return the settings of the index, by default one shard."""
+        # One shard, so that term statistics cover all documents.
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
@@ -424,7 +424,7 @@ class _IndexState:
 
 @dataclass(frozen=True)
 class _IndexIdentity:
-    """The identity of an index's contents: equal values mean equal contents, since `writes` only grows."""
+    """The identity of an index's contents: equal values mean equal contents."""
 
     uuid: str
     documents: int

@@ -515,9 +515,9 @@ def rerank(
         with base="http://localhost:8000".
     depth: documents re-ranked for each query, before the others in their order, by default 100, or all given
         candidates.
-    base: URL of the service up to its version.
-    max_length: documents are cut to this many tokens, by estimate.
-    key: the environment variable that holds the key.
+    base: URL of the service up to its version, by default its own.
+    max_length: documents are cut to this many tokens, by estimate, by default never.
+    key: the environment variable that holds the key, by default the service's at its own address, else none.
     concurrency: requests at a time.
     Raises UnknownName for an unknown service, BadValue for settings.
     """

@@ -239,7 +239,7 @@ _LARGEST = 1 << 63  # no number of a setting reaches it
 
 @dataclass(frozen=True, eq=False)
 class FusionMethod:
-    """A registered fusion method, with ranges and tried values of its settings."""
+    """A registered fusion method."""
 
     name: str
     function: Callable[..., Float64]
@@ -280,6 +280,7 @@ def fusion(
     grid: {setting: values that `fit` tries}.
 
     Keyword parameters are settings, typed by their defaults; a default of () takes a number for each run.
+    Raises BadValue for a registered name.
     """
 
     def add_method(function: Callable[..., Float64]) -> Fusion:
@@ -497,7 +498,7 @@ def _beaten(rank: Int32) -> Float64:
 
 @fusion("combsum", scored=True)
 def combsum(candidates: Candidates) -> Float64:
-    """Sum the scores of the runs that return the document.
+    """Sum the normalised scores of the runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
@@ -506,7 +507,7 @@ def combsum(candidates: Candidates) -> Float64:
 
 @fusion("combmnz", scored=True)
 def combmnz(candidates: Candidates) -> Float64:
-    """Sum the scores and multiply by the number of runs that return the document.
+    """Sum the normalised scores and multiply by the number of runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
@@ -515,7 +516,7 @@ def combmnz(candidates: Candidates) -> Float64:
 
 @fusion("combanz", scored=True)
 def combanz(candidates: Candidates) -> Float64:
-    """Average the scores over the runs that return the document.
+    """Average the normalised scores over the runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
@@ -524,7 +525,7 @@ def combanz(candidates: Candidates) -> Float64:
 
 @fusion("combmin", scored=True)
 def combmin(candidates: Candidates) -> Float64:
-    """Take the lowest score among the runs that return the document.
+    """Take the lowest normalised score among the runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
@@ -534,7 +535,7 @@ def combmin(candidates: Candidates) -> Float64:
 
 @fusion("combmax", scored=True)
 def combmax(candidates: Candidates) -> Float64:
-    """Return each document's highest score among the runs that return it, float64[documents].
+    """Take the highest normalised score among the runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
@@ -544,7 +545,7 @@ def combmax(candidates: Candidates) -> Float64:
 
 @fusion("combmed", scored=True)
 def combmed(candidates: Candidates) -> Float64:
-    """Take the median score among the runs that return the document.
+    """Take the median normalised score among the runs that return the document.
 
     Source: Fox and Shaw 1994.
     """
@@ -555,7 +556,7 @@ def combmed(candidates: Candidates) -> Float64:
 
 @fusion("wsum", scored=True)
 def wsum(candidates: Candidates, *, weights: tuple[float, ...] = ()) -> Float64:
-    """Sum the weighted scores over the runs that return the document (linear combination, interpolation).
+    """Sum weight * normalised score over the runs that return the document (linear combination).
 
     weights: one for each run in order, from 0; by default 1 / number of runs.
     Source: Vogt and Cottrell 1999.

@@ -76,9 +76,7 @@ Lengths: TypeAlias = Literal["byte", "exact"]
 
 @dataclass(frozen=True)
 class BM25Preset:
-    """Settings of BM25 (analyzer, k1, b, rounding of lengths, fields, stop words) that reproduce another
-    tool's scores.
-    """
+    """Settings of BM25 that reproduce another tool's scores."""
 
     reproduces: str
     analyzer: str = "lucene-english"
@@ -375,7 +373,8 @@ class BM25:
     """"byte" stores document lengths in one byte, as Lucene does; "exact" keeps them."""
     fields: FieldSettings | None = None
     """A list of fields or views ("title text" is one field), or their weights, {"title": 3, "text": 1}. Each has
-    statistics of its own; their scores are added, or the best is taken, as the preset does.
+    statistics of its own; their scores are added, or the best is taken, as the preset does. `title` may be
+    missing; another unknown field raises UnknownName at indexing.
     """
     stopwords: str | None = None
     """File of words dropped before stemming."""
@@ -566,7 +565,7 @@ class BM25F:
     """
 
     fields: FieldSettings = ("text", "title")
-    """Weights, {"title": 3, "text": 1}, or a list of fields of weight 1."""
+    """Weights, {"title": 3, "text": 1}, or a list of fields of weight 1; missing ones as for `BM25`."""
     k1: float = DEFAULT.k1
     """Saturation of the weighted frequency."""
     b: float | Mapping[str, float] | FieldNumbers = DEFAULT.b

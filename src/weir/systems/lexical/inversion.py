@@ -213,9 +213,7 @@ def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Documents in blocks of `width` successive internal numbers; each block is inverted alone, to fit into
-    memory.
-    """
+    """Documents in blocks of `width` successive internal numbers; each block is inverted alone."""
 
     order: Int32
     """int32[documents]: corpus number of each internal number."""

@@ -73,8 +73,8 @@ class PassageSpans:
 
 
 def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> PassageSpans:
-    """Return the spans of passages of at most `words` words, split at white space; a text with fewer words is
-    one passage, unchanged.
+    """Return the spans of passages of at most `words` words, split at white space; a text with no more words
+    is one passage, unchanged.
 
     overlap: words shared with the passage before.
     first: only each document's first passage.
@@ -92,7 +92,8 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
 
 
 def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -> tuple[Corpus, Int32]:
-    """Return (passages as a corpus, each with its document's title; int32 number of each passage's document).
+    """Return (corpus of passages "d1:0", "d1:1", ... with their documents' titles; int32 number of each
+    passage's document).
 
     Takes the arguments of `cut`.
     """
@@ -219,7 +220,7 @@ class Chunked:
     """
 
     system: Retriever = BM25()  # noqa: RUF009 - a frozen value
-    """Finds the passages."""
+    """Finds the passages, which are named d1:0, d1:1, ... for document d1."""
     words: int = 150
     """Words of a passage at most, split at white space; each has its document's title."""
     overlap: int = OVERLAP

@@ -211,7 +211,7 @@ class RemoteService:
 
 @dataclass(frozen=True, eq=False)
 class RemoteSearcher:
-    """Searches by a remote service, which may return documents of the corpus."""
+    """Searches by a remote service; `unknown` decides on documents outside the corpus."""
 
     service: RemoteService
     corpus: Corpus

@@ -80,7 +80,7 @@ def settled_by_place(values: Float64, ptr: Int64) -> Float64:
     values: float64 in the first stage's order. LOWEST_SCORE becomes the lowest score.
     ptr: int64[queries + 1], offsets of each query.
 
-    Distinct scores keep their order, and their values if there is room.
+    Distinct scores keep their order, and their values unless nearly equal.
     """
     score = np.empty(len(values))
     for start, stop in pairwise(ptr.tolist()):

@@ -319,7 +319,7 @@ BAR_DEVIATIONS = 5
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The k best documents of each query, by descending score, then descending document id; all if there are
+    """The k best documents of each query, by descending score, then ascending tie rank; all if there are
     fewer.
     """
 
@@ -344,7 +344,7 @@ def search(
 
     queries: float32[Q, d].
     similarity: dot, or cosine, which is 0 for a vector of length 0.
-    tie_rank: int32[N], a permutation that orders ties (Ids.tie_ranks).
+    tie_rank: int32[N], a permutation that orders ties, ascending (Ids.tie_ranks), None for document numbers.
     first_pass: how candidates are found; changes only the time.
 
     Scores are summed in double and rounded to float32. Raises BadValue for k below 1, unequal dimensions, and

@@ -443,7 +443,7 @@ class EncodingBlocks:
     group: Int64 | None = None
     """int64[texts]; a block ends where the number changes."""
     share: tuple[int, int] = (0, 1)
-    """(i, n) encodes share i, from 0, of n equal shares of the blocks; these must be whole."""
+    """(i, n) encodes share i, from 0, of n equal shares of the blocks; needs `whole`."""
 
     def blocks(self, once: Int64, lacking: Bool) -> Iterator[Int64]:
         """Yield the text numbers of each block that has texts to encode.

@@ -142,6 +142,7 @@ class Standing:
     """The labels and notes in force after all events so far, with indexes and counts by judge, pair and query."""
 
     last: int = 0
+    """Number of the last event."""
     labels: dict[Item, list[Event]] = field(default_factory=dict)
     """{item: events that set its label and are not undone}; the last one is in force."""
     notes: dict[Item, list[Event]] = field(default_factory=dict)
@@ -360,13 +361,13 @@ class Journal:
             return {tuple(row[:5]): row[5] for row in self._connection.execute("SELECT * FROM claims")}
 
     def settled_grades(self, query: str) -> dict[str, float]:
-        """Return {document: grade agreed or decided by the judges} for a query; {} without any."""
+        """Return {document: grade that counts, as in `read_journal`} for a query; {} without any."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT document, grade FROM settled WHERE query = ?", (query,))
             return {str(document): float(grade) for document, grade in rows}
 
     def settled_pairs(self) -> int:
-        """Return the number of pairs with a settled grade."""
+        """Return the number of pairs with a grade."""
         with self._lock, _storing(self.path):
             [count] = self._connection.execute("SELECT COUNT(*) FROM settled").fetchone()
         return int(count)

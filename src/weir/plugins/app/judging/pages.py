@@ -382,7 +382,8 @@ def prefer(visit: Visit) -> Redirect:
 
 
 def undo(visit: Visit) -> Redirect:
-    """Undo the judge's last answer, and redirect to its pair; without an answer, to the previous page."""
+    """Undo the judge's last answer, and redirect to its pair; without an answer, to the previous page. Raises
+    BadValue for an unnamed visitor."""
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     undone = room.undo(judge, given.get("key", ""))
     if undone is None:
@@ -443,9 +444,9 @@ class RoomRow:
     pairs: int
     queries: int
     judged: int
-    """Pairs with as many grades as requested."""
+    """Pairs with as many grades as requested; deferred ones count."""
     contested: int
-    """Pairs on which judges differ, undecided."""
+    """Undecided pairs without a majority grade."""
     changes: bool
     """True if there are judgments, and rankings to score by them."""
     golden: bool
@@ -538,7 +539,7 @@ class _ChangedPage:
 
 
 def start(visit: Visit) -> Redirect | RoomsPage:
-    """Return the list of open pools; for a single pool a redirect to its page."""
+    """Return the list of open pools, or a redirect to the page of a single pool; raises BadValue for none."""
     found = list(_rooms_of(visit))
     if len(found) == 1:
         return Redirect(address("judge", found[0].name, *([] if visit.judge else ["progress"])))

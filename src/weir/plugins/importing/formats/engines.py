@@ -108,8 +108,8 @@ def _match_texts(value: object, field: str = "") -> Iterator[str]:
     ),
 )
 def read_rank_eval_response(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings, and judgments of rated hits, from a response of _rank_eval; a failed request is
-    refused."""
+    """Yield rankings, and judgments of rated hits, from a response of _rank_eval; a Refused for a failed
+    request."""
     details = members_at(contents.value, "details")
     indexes = {
         plain_text(value_at(hit, "hit", "_index")) for _, one in details for hit in objects(one, "hits")

@@ -181,7 +181,7 @@ def _retriever_spans(contents: Contents) -> list[dict[str, Any]]:
     when("retrieverSpans", _retriever_spans),
 )
 def read_deepeval_traces(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each retriever span of DeepEval; a span whose output has no documents is refused."""
+    """Yield a ranking from each retriever span of DeepEval; a Refused for a span whose output has no documents."""
     for n, span in enumerate(_retriever_spans(contents), 1):
         where, key, docs = f"retriever span {n}", text_key(span, "input"), []
         output = span["output"] if isinstance(span.get("output"), list) else []

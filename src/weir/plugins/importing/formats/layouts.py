@@ -149,7 +149,7 @@ def read_dumped(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 @reader("queries", "queries", by_row=True)
 def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, with their other fields as metadata; a query without text is refused."""
+    """Yield queries, with their other fields as metadata; a Refused for a query without text."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=False)
         return

@@ -128,7 +128,7 @@ def _run_rows(contents: Contents) -> str:
 
 @reader("trec-run", "a run in TREC's format", _run_rows)
 def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by score, as trec_eval orders them, from a run in TREC's format."""
+    """Yield rankings, to be ordered by score as by trec_eval, from a run in TREC's format."""
     if "ir_metadata.start" in contents.text[:1000]:
         header = [line for line in contents.text.split("\n") if line.startswith("#")]
         yield FileRemark(f"a header of ir_metadata, {len(header)} lines, describes the run")
@@ -136,7 +136,7 @@ def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def run_lines(contents: Contents) -> Iterator[Item]:
-    """Yield rankings from lines in TREC's format, to be ordered by score; malformed lines are refused.
+    """Yield rankings from lines in TREC's format, to be ordered by score; a Refused for a malformed line.
 
     If tags show rows of several systems, there is a run for each tag.
     """
@@ -246,7 +246,7 @@ def rank_lines(contents: Contents) -> Iterator[Item]:
 
 @reader("run-scores", "query, document, score")
 def read_scores(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by score from lines of query, document and score."""
+    """Yield rankings, to be ordered by score, from lines of query, document and score."""
     yield from _rankings(_cells(contents), (3,), "query, document and score", doc=1, score=2)
 
 
@@ -317,7 +317,7 @@ def read_two(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def two_columns(contents: Contents, documents: bool) -> Iterator[Item]:
-    """Yield a document, or else a query, from each line of identifier, tab and text; other lines are refused."""
+    """Yield a document, or else a query, from each line of identifier, tab and text; a Refused for another line."""
     for where, cells in _cells(contents):
         if len(cells) != 2 or not all(cells):
             yield Refused(where, "expected an identifier, a tab and a text")
@@ -451,7 +451,7 @@ def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 @reader("nested-run", "a run as {query: {document: score}}")
 def read_nested_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by score from {query: {document: score}}."""
+    """Yield rankings, to be ordered by score, from {query: {document: score}}."""
     yield from nested_rankings(_nested(contents), "")
 
 
@@ -609,7 +609,7 @@ def read_list_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield documents with texts, and judgments, from {query: [document, ...]}; a number with a document is its
     grade, by default 1.
 
-    A query without documents, and a distance, is refused.
+    A query without documents, and a distance, gives a Refused.
     """
     for query, row in _lists(contents).items():
         for one in row:

@@ -117,7 +117,7 @@ def _answers(contents: Contents) -> str:
 def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield queries with answers, documents with texts, and rankings, as DPR, Pyserini and others write them.
 
-    Rankings go by rank if all documents have one, else as listed. A failed search is refused.
+    Rankings go by rank if all documents have one, else as listed. A failed search gives a Refused.
     """
     answered = _answered(contents)
     yield from (Used("retrieved", name) for name in dict.fromkeys(one.field for one in answered))
@@ -156,7 +156,7 @@ _FLAG = "search_results"
     ),
 )
 def read_flag_embedding(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by score from search results of FlagEmbedding."""
+    """Yield rankings, to be ordered by score, from search results of FlagEmbedding."""
     yield from nested_rankings(table_at(_one_object(contents), _FLAG), "")
 
 
@@ -209,7 +209,7 @@ def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKe
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each response of _search or _msearch; documents as `document_key` names them.
 
-    Responses with failed shards or a timeout are refused. Unless each names a different query, queries are numbered;
+    Responses with failed shards or a timeout give a Refused. Unless each names a different query, queries are numbered;
     a single one has the file's name.
     """
     responses = _responses(contents)
@@ -256,7 +256,7 @@ def _vespa_id(hit: dict[str, Any]) -> str:
 
 @reader("vespa", "results of Vespa", when("root.children with relevance", _vespa_responses))
 def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each result of Vespa; one with errors or without full coverage is refused.
+    """Yield a ranking from each result of Vespa; a Refused if it has errors or no full coverage.
 
     A document is the part of its identifier after `::` if all have the same prefix. Groups are left out and counted.
     Queries are called as by `read_search_responses`.

@@ -170,7 +170,7 @@ def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Mater
 
 @contextmanager
 def _advising(files: str) -> Iterator[None]:
-    """Name the import whose settings an error advises, since the reader of a collection takes none of them."""
+    """Name, in an error that advises settings of an import, the import that takes them."""
     try:
         yield
     except (BadValue, FormatError) as error:
