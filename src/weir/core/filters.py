@@ -233,7 +233,7 @@ class HeldFields:
 
     @staticmethod
     def of(records: Sequence[Mapping[str, object]]) -> HeldFields:
-        """Return the metadata of documents in memory; nested keys are joined by dots.
+        """Return the metadata of documents in memory.
 
         A lone surrogate raises BadValue only when its field is read.
         """
