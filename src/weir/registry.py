@@ -67,7 +67,7 @@ class Registry(Generic[T]):
         return self._known[name]
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that registers its function or class under a name."""
+        """Return a decorator that registers its function or class under a name, as `add` does."""
         return lambda value: self.add(name, value)
 
     def get(self, name: str) -> T:

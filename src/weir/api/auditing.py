@@ -97,8 +97,8 @@ def audits(
     encoder: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Audit]:
-    """Return findings of checks on collections, judgments and runs, most severe first, with their effects on
-    scores.
+    """Return an audit of each collection with its judgments and runs: findings of checks, most severe first, with
+    their effects on scores.
 
     targets: collections by name or path or themselves, a results folder, or judgments and run files.
     only: only these checks, by default all that can run.
@@ -108,7 +108,8 @@ def audits(
     encoder: a model, as dense takes it, to find queries of the same meaning and documents that it would cut.
     progress: receives (stage, checks done, checks in all).
 
-    Raises UnknownName for an unknown check, BadValue if none can run.
+    Several collections also have an audit that compares them. Raises UnknownName for an unknown check, BadValue if
+    none can run.
     """
     from weir.experiment.audit_subjects import subjects_of, titled
 

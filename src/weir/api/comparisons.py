@@ -329,6 +329,8 @@ def _compare_scores(
     groups = (
         None if wanted.by is None else query_groups(wanted.by, next(iter(scores.values())).queries, dataset)
     )
+    if groups is not None:
+        notes = (*map(Note, groups.lacking(next(iter(scores.values())).queries)), *notes)
     there = shared_measures(scores.values())
     given = (
         one if one in there else measures_of(one) for one in wanted.measures
@@ -354,7 +356,8 @@ def power(
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
     collection: Collection = None,
 ) -> ResultSet[PowerPlan]:
-    """Return the smallest difference that the queries can show, and how many queries given differences need.
+    """Return, for each measure, the smallest difference that the queries can show, and how many queries given
+    differences need.
 
     qrels: judgments as `evaluate` takes them.
     first, second: rankings as `evaluate` takes them, or Scores, or {name: ranking} of both.
@@ -400,7 +403,7 @@ def diff(
     collection: Collection = None,
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
 ) -> ResultSet[QueryDifferences]:
-    """Return the queries that the second run wins and loses most against the first: diff(qrels, first, second).
+    """Return a comparison of two runs by query, with the second's largest gains and losses: diff(qrels, first, second).
 
     first, second, third: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both, or
         the folders of two results.
@@ -556,7 +559,7 @@ def threshold(
     collection: Collection = None,
 ) -> ResultSet[Threshold]:
     """Return the score below which a system should not answer, chosen on half of the queries and tested on the
-    others.
+    other half.
 
     qrels, run: in any form of `evaluate`. A query without a grade above 0 has no answer.
     measure: the measure of queries with an answer. A query left unanswered scores 0.
@@ -782,9 +785,9 @@ def gate(
         p-values allow for it.
 
     A measure passes if the one-sided lower bound of candidate minus baseline is within the allowed drop,
-    fails if its mean dropped by more and surely dropped, and is undecided otherwise. The result is true if
-    nothing failed or is undecided. Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer
-    than two queries, and sides of different judgments, UnknownName for another interval.
+    fails if its mean dropped by more and surely dropped, and is undecided otherwise. Raises BadValue for a
+    negative drop, a confidence outside 0.5..1, fewer than two queries, and sides of different judgments,
+    UnknownName for another interval.
     """
     allowed = gate_rules(max_drop, confidence, interval)
     cases, notes = cases_to_gate(

@@ -133,7 +133,8 @@ def fuse_files(
     output: the file, whose ending says the format.
     method: such as "rrf(k=10)". With judgments, settings that it does not name are chosen.
     k: documents kept for each query at most, by default all.
-    qrels: judgments to choose the method's open settings on, by cross-validation.
+    qrels: judgments to choose the method's open settings on, by cross-validation. A judged query is fused with
+        settings chosen without it, unless `search` says otherwise.
     search: how settings are chosen.
     conventions: rules for the rankings.
     progress: receives (stage, done, total).

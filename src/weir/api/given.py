@@ -138,7 +138,7 @@ def two_given(function: str, *given: object) -> tuple[object, object]:
 
 
 def all_rankings(rankings: Sequence[object], collection: Collection = None) -> list[object]:
-    """Return the rankings as a list, with paths replaced by their run files.
+    """Return the rankings as a list, with each path replaced by its run files; a results folder has several.
 
     Raises FormatError for a folder without results, BadValue for several collections.
     """

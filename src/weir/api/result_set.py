@@ -139,10 +139,7 @@ class ResultSet(Sequence[T], Generic[T]):
         return charts(self.kind.name, self.items)
 
     def plot(self) -> Figure:
-        """Return the charts as a figure for notebooks and files.
-
-        Raises BadValue for a kind without charts, and if there is nothing to draw.
-        """
+        """Return the charts as a figure for notebooks and files; raises the errors of `charts`."""
         from weir.api.charts import Figure
 
         return Figure(self.charts())
@@ -154,8 +151,8 @@ class ResultSet(Sequence[T], Generic[T]):
         colour: bool = False,
         options: Mapping[str, object] | None = None,
     ) -> str:
-        """Return the results as text, json, csv, latex, markdown or an html page; only latex has the notes, as
-        comments, without those below a table.
+        """Return the results as text, json, csv, latex, markdown or an html page; `notes()` are left out, but latex
+        has them as comments.
 
         width, colour: the terminal's width and whether it has colours, for text.
         options: of this kind's tables, such as {"long": True}.

@@ -109,7 +109,7 @@ def results(
     measures: only these measures, by default all.
     datasets: only these datasets, by default all. A group means its members, NAME:SPLIT one split.
     systems: only these systems, by default all.
-    by: groups of queries, whose means are the rows.
+    by: groups of queries. Their means, the macro mean and the mean of all queries are the rows.
     collection: the present path of a collection with the column `by`, by its name.
     fetch: download the collections that records of results name, by default the network is not used.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
@@ -389,7 +389,7 @@ def cells_of(
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> ResultSet[PublishedScore]:
-    """Return the published scores of a collection, model or measure, by default all; with a note if there are
+    """Return the published scores of a collection, model and measure, by default all; with a note if there are
     none.
 
     dataset: a name or reference, or the path of a collection, which is known by its judgments.
@@ -569,7 +569,8 @@ def plan(
     on: str | None = None,
     machine_price: float | None = None,
 ) -> ResultSet[Planned]:
-    """Return estimates, from small probes, of the time, disk, memory and tokens that `benchmark` would take.
+    """Return estimates, from small probes, of the time, disk, memory and tokens that `benchmark` would take for each
+    system on each collection.
 
     datasets, systems, k: arguments of `benchmark`.
     precise: probe each system by itself on growing samples, however long that takes; otherwise all probes end
@@ -611,7 +612,7 @@ def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultS
 
 @checked
 def describe(*collections: str | Path | Dataset, split: str | None = None) -> ResultSet[CollectionCard]:
-    """Return sizes, judgments, duplicates and damage of collections, counted from their files.
+    """Return sizes, judgments, duplicates and damage of each collection, counted from its files.
 
     split: the split of the judgments; by default the usual one.
 

@@ -213,10 +213,11 @@ def row_tables(
     long: bool = False,
     explain: bool = False,
 ) -> tuple[Table, ...]:
-    """Return means as a grid of datasets and systems for each measure, or as a line for each mean.
+    """Return means of several systems on several datasets as a grid for each measure; others as lines, one for each
+    dataset, system and group of queries.
 
     compared: returns the comparisons that give letters.
-    long: always lines, as for one system, one dataset and groups of queries.
+    long: always lines.
     explain: say how intervals of lines were computed, and call systems by short names, as pages do.
     """
     systems = {row.system for row in rows}

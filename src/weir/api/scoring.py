@@ -48,7 +48,8 @@ class FileScores:
     """{name: label shown instead}."""
 
     def rows(self, by: object = None) -> ResultSet[Row]:
-        """Return a mean for each run and measure, with `by` (as `Scores.by` takes it) for each group of queries.
+        """Return a mean for each run and measure, with `by` (as `Scores.by` takes it) also for each group of queries
+        and over the groups; p-MRR comes last.
 
         Raises BadValue if no query has a group, FormatError or UnknownName for unreadable groups.
         """

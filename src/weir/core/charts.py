@@ -150,7 +150,7 @@ class HeatMap:
 
 @dataclass(frozen=True, repr=False)
 class Spread:
-    """A chart of several numbers in each row, such as median and 95th percentile, over a logarithmic axis."""
+    """A chart of several numbers in each row, over a logarithmic axis."""
 
     title: str
     axis: str
@@ -188,7 +188,7 @@ class Plot(Protocol):
 
 @dataclass(frozen=True)
 class SystemNumbers:
-    """Colour numbers and short names of the systems of a page, the same in all its charts."""
+    """Colour numbers and short names of the systems of a page."""
 
     names: tuple[str, ...]
     """In the order of the experiment."""

@@ -36,7 +36,7 @@ _DATE = re.compile(
 
 @dataclass(frozen=True)
 class Dangling:
-    """Counts of judgments on documents that the collection lacks, these documents, and the probable cause."""
+    """Judgments on documents that the collection lacks."""
 
     judgments: int
     """Number of judgments on missing documents."""

@@ -33,7 +33,7 @@ def barred_said(documents: int, rankings: int) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
-    """A run joined with judgments: rank and grade of each judged document returned, and all grades in ideal order.
+    """A run joined with judgments.
 
     Covers every judged query, answered or not; unjudged documents are only counted, in `retrieved`.
     """

@@ -200,8 +200,8 @@ class Qrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> Qrels:
-        """Return the judgments in a file of any format (docs/formats.md); raises FormatError for a missing file and
-        invalid content."""
+        """Return the judgments in a file of any format (docs/formats.md); warns (LossWarning) of unread columns,
+        raises FormatError for a missing file and invalid content."""
         return replace(READ_QRELS(path), name=os.path.basename(path))  # noqa: PTH119  pathlib takes long to import
 
     @checked

@@ -54,7 +54,7 @@ _MINUS = re.compile(r"(?<![\w)\]-])-(?=\.?\d)")
 
 
 def count(value: float, decimals: int = 0) -> str:
-    """Return a number with commas between thousands, such as "1,234"."""
+    """Return a number rounded to `decimals`, with commas between thousands, such as "1,234"."""
     return f"{value:,.{decimals}f}"
 
 

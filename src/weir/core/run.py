@@ -70,6 +70,8 @@ class Run:
         A ranking may also be n documents in rank order (scores n to 1), (document, score) pairs, an array, or a
         pandas Series.
 
+        ties: as for `load`.
+
         Raises BadRanking for a score that is not a finite number, a repeated document, and any other form.
         """
         if not isinstance(rankings, Mapping):
@@ -125,8 +127,8 @@ class Run:
 
         ties: "trec", or "trec9" to compare scores as 32-bit floats.
 
-        Raises FormatError for a missing file and an invalid line, BadValue for a folder of several systems,
-        BadRanking for a repeated document.
+        Warns (RankingWarning) if ranks contradict scores, which decide. Raises FormatError for a missing file and
+        an invalid line, BadValue for a folder of several systems, BadRanking for a repeated document.
         """
         return READ_RUN(path, ties)
 

@@ -154,14 +154,14 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasureScores(Mapping[str, float]):
-    """The values of one measure, as a mapping by query; NaN where the measure is undefined."""
+    """The values of one measure, as a mapping by query: NaN where undefined, logarithms for geometric measures."""
 
     measure: str
     queries: Ids
     array: Float64
     """float64[Q]."""
     mean: float
-    """Mean over the queries for which it is defined."""
+    """Mean of the defined values, geometric for geometric measures."""
 
     def __getitem__(self, query: str) -> float:
         code = int(self.queries.codes([str(query)])[0])
@@ -462,8 +462,8 @@ class GroupedScores(Mapping[str, Scores]):
     whole: Scores
     """Scores of all queries."""
     parts: Mapping[str, Scores]
-    ungrouped: int
-    """Queries without a group; they count only in `whole`."""
+    lacking: tuple[str, ...] = ()
+    """Sentences on queries without a group, which count only in `whole`."""
 
     @staticmethod
     def of(scores: Scores, groups: QueryGroups) -> GroupedScores:
@@ -471,8 +471,8 @@ class GroupedScores(Mapping[str, Scores]):
         rows = groups.rows(scores.queries)
         if not rows:
             raise BadValue(f"`by={groups.name!r}`: none of the {len(scores.queries)} queries has a group")
-        ungrouped = len(scores.queries) - sum(map(len, rows.values()))
-        return GroupedScores(groups.name, scores, {g: scores.take(at) for g, at in rows.items()}, ungrouped)
+        parts = {group: scores.take(at) for group, at in rows.items()}
+        return GroupedScores(groups.name, scores, parts, tuple(groups.lacking(scores.queries)))
 
     def __getitem__(self, label: str) -> Scores:
         return self.parts[label]

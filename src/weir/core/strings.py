@@ -288,7 +288,7 @@ class HashIndex:
 
     @staticmethod
     def of(strings: Strings) -> HashIndex:
-        """Return the sorted hashes of all strings; equal hashes stay in order of position."""
+        """Return the sorted hashes of all strings."""
         hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
         order = np.argsort(hashes, kind="stable").astype(np.int32)
         return HashIndex(hashes[order], order)

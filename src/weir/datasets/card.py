@@ -128,8 +128,7 @@ class MetadataCard:
 
 
 def metadata_card(queries: Queries, corpus: Corpus | None) -> MetadataCard:
-    """Return counts of the queries' metadata; without a corpus the listed documents that are absent are not
-    counted."""
+    """Return counts of the queries' metadata; without a corpus, `absent` documents are not counted."""
     metadata = queries.metadata
     if metadata is None:
         return MetadataCard(len(queries))

@@ -120,8 +120,7 @@ def catalogued(name: str) -> str:
 
 @cache
 def published_pools() -> dict[tuple[int, int, int], str]:
-    """Return {(documents, judged queries, judgments): name} of BIRCO's collections, to recognise them by
-    counts."""
+    """Return {(documents, judged queries, judgments): name} of BIRCO's collections."""
     pools = {}
     for entry in map(get, group("birco").members):
         if entry.grades:

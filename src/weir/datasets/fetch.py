@@ -32,8 +32,7 @@ _BATCH_DOCUMENTS = 4096
 
 
 def content_of(dataset: Dataset) -> str:
-    """Return a hash, in hexadecimal, of a split's documents, judged queries and judgments; reads every
-    document.
+    """Return a hash of a split's documents, judged queries and judgments; reads every document.
 
     It does not depend on order, white space, metadata and unjudged queries.
     """
@@ -80,7 +79,7 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
 
     Collections on this machine are not downloaded again, except a reference with a newer commit. If an archive
     is not available, a copy of equal content is used, with a DownloadWarning. Raises UnknownName for an unknown
-    name, DownloadError with the reason of each source; for a collection under licence it says how to obtain it.
+    name, DownloadError with the reason of each source.
     """
     if is_reference(name):
         datasets = [_materialized(name, progress, again=True)]

@@ -364,9 +364,8 @@ def load(name: str | Path | Dataset, split: str | None = None, watch: Watch = un
     watch: receives the progress of downloads.
 
     Warns (LossWarning) if rows were left out when the collection was imported. Raises UnknownName for neither
-    a name nor a path, and DownloadError for a collection that is not on this machine (saying how to get it)
-    or a reference that cannot be downloaded. Raises FormatError for a path without a collection, BadValue for
-    a group.
+    a name nor a path, DownloadError for a collection that is not on this machine or a reference that cannot be
+    downloaded. Raises FormatError for a path without a collection, BadValue for a group.
     """
     if isinstance(name, Dataset):
         if split not in (None, name.split):

@@ -211,6 +211,7 @@ def compare_cells_by_group(
             whole = table(dataset, measure, {name: cell.values() for name, cell in having.items()}, least=1)
             assert whole.queries is not None
             by = groups(next(iter(having.values())), whole.queries)
+            ungrouped |= {f"{dataset}: {said}": None for said in by.lacking(whole.queries)}
             if any(len(members) > 1 for members in by.rows(whole.queries).values()):
                 comparisons += compared_by_group(whole, by, baseline, method)
             else:
@@ -316,7 +317,7 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     """Return {unit: score tables of its datasets} for a comparison across datasets (`unit_names`).
 
-    Of datasets of the same queries and judgments one counts (`counted_once`). The tables have only the systems
+    Of datasets with equal queries and judgments only one counts (`counted_once`). The tables have only the systems
     that all these datasets have; {} for fewer than two such systems.
     """
     counted = counted_once((t.dataset, t.asked) for t in tables for _ in t.systems)
@@ -573,7 +574,7 @@ def gate_inputs(
 def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
     """Return the run files in a folder, sorted; [] for a results folder and a file.
 
-    names: files to return, by their names without suffixes; () for all.
+    names: of the files to return, without suffixes; () for all.
 
     Raises BadValue for two files of one name, UnknownName for a missing one.
     """
@@ -708,6 +709,8 @@ def gate_cases(
         )
         collection = loaded.get(dataset) or loaded.get("")
         groups = None if by is None else query_groups(by, one.queries, collection)
+        lacking = [] if groups is None else map(Note, groups.lacking(one.queries))
+        notes += [note.about(name) if len(pairs) > 1 else note for note in lacking]
         texts = {} if collection is None else _texts(collection, one.queries)
         for measure in measures:
             whole = replace(table(name, measure, pair, least=1), texts=texts)

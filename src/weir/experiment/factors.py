@@ -75,7 +75,7 @@ class _Grid:
 
 def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, ...]]:
     """Return (design with a system for each combination of the settings in which systems' names differ,
-    sentences on systems and levels that are left out because combinations are missing).
+    sentences on systems and levels left out for missing combinations).
 
     Raises BadValue if no factor remains, or two systems have the same levels.
     """
@@ -370,7 +370,8 @@ def study_cells(
     measures: Iterable[Measure | str] = (),
     method: ComparisonMethod | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and across datasets.
+    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all datasets
+    have.
 
     factors: names, by default all.
 
@@ -394,7 +395,7 @@ def study_factors(
 ) -> list[FactorStudy]:
     """Return a study of factors for each measure and dataset, and one across datasets if there are several.
 
-    Only systems that all datasets have take part in any of them.
+    Only systems that all datasets have take part.
 
     scores: {(dataset, system): scores}.
     twins: from `twin_systems`.

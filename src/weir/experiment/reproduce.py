@@ -119,7 +119,7 @@ def reproduce(
     collections: Sequence[str | Path | Dataset] = (),
 ) -> list[PublishedCheck]:
     """Return a check of each mean of all finished results and complete groups against each published score that
-    it should reproduce; one check, with the reason, if there is none.
+    it should reproduce. Without such a score one check says why.
 
     model: compare the only system with this published model instead, by name or unique words.
     decimals: compare at most so many decimals.

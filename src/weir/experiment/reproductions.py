@@ -118,10 +118,7 @@ def _result_page(
 
 
 def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
-    """Return the words of the command that computes a result again, downloading its collection first.
-
-    cells: the result, or the members of group `dataset`.
-    """
+    """Return the words of the command that computes a result, or a group's, again; it downloads its collection."""
     cell = cells[0]
     facts = cell.scored[-1][1].facts
     place = dataset if len(cells) > 1 else place_to_name(cell)

@@ -107,7 +107,7 @@ class GridOrder:
         return self.judgments.get(split_mark(dataset, split, documents), self.judgments.get(dataset))
 
     def place(self, dataset: str, system: str) -> tuple[int, int]:
-        """Return the positions of a dataset and of a system in the order; LAST for one that is not in it."""
+        """Return the positions of a dataset and of a system in the order; LAST for a name that is not in it."""
         places = [
             names.index(name) if name in names else LAST
             for names, name in ((self.datasets, dataset), (self.systems, system))
@@ -685,8 +685,7 @@ def finished_and_lacking(
 ) -> tuple[list[ResultCell], list[str]]:
     """Return (finished results, sentences on missing results, unreadable records and unscored rankings).
 
-    datasets: mention only missing results and rankings on these, by default all.
-    systems: mention only missing results of these, by default all; names, labels, or beginnings of names.
+    datasets, systems: mention only these, by default all; systems by names, labels, or beginnings of names.
 
     Raises FormatError without a result.
     """
@@ -709,8 +708,7 @@ def finished_and_lacking(
 
 
 def missing_results(root: Path, datasets: Sequence[str] = (), systems: Sequence[str] = ()) -> list[str]:
-    """Return one sentence that counts and names the results that were requested of runs and are missing; [] if
-    none is.
+    """Return one sentence that counts and names the requested results that are missing; [] if none is.
 
     datasets, systems: only these, by default all; systems by names, labels, or beginnings of names.
     """

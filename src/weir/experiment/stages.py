@@ -321,7 +321,7 @@ class Stage:
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """Return the engines that compute the stage; None in place of one that is not installed here."""
+        """Return the engines that compute the stage; None for an engine that is not installed here."""
         return self._parts[1]
 
     @cached_property
@@ -381,7 +381,7 @@ class Record:
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """Return the engines that computed the stage, such as "numpy"; None in place of one that is not installed
+        """Return the engines that computed the stage, such as "numpy"; None for an engine that is not installed
         here.
         """
         return self.stage.engines

@@ -267,7 +267,7 @@ def _have(columns: Iterable[str], *roles: str) -> bool:
 
 
 def has_ranks(columns: Sequence[str]) -> bool:
-    """Return True if a column is called rank, which only runs have."""
+    """Return True if a column is called rank."""
     return "rank" in map(fold, columns)
 
 
@@ -329,7 +329,7 @@ def say_left_out(path: object, names: Iterable[str], sheet: bool = False) -> Non
 
 
 def is_sheet(columns: Sequence[str]) -> bool:
-    """Return True if the first three columns are named as in a judging sheet, which people fill with grades."""
+    """Return True if the first three columns are named as in a judging sheet."""
     return tuple(columns[:3]) == SHEET_HEAD[:3]
 
 

@@ -145,7 +145,7 @@ def named_format(path: Path) -> Format | None:
 
 
 def head_of(path: Path) -> bytes:
-    """Return the first 64 KiB of a file, decompressed; b"" for a named pipe, which can be read only once."""
+    """Return the first 64 KiB of a file, decompressed; b"" for a named pipe."""
     return b"" if is_pipe(path) and not is_stream(path) else read_bytes(path, _HEAD_BYTES)
 
 
@@ -302,7 +302,8 @@ def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
 
 
 def names_of_columns(path: Path, form: Format) -> list[str]:
-    """Return the column names of a file; [] for a format without named columns, and for an empty file."""
+    """Return the cells of a table's first line, mostly column names; [] for a format without named columns, and for
+    an empty file."""
     if form.name == "jsonl":
         return list(first_json_row(path))
     if form.name in ("parquet", "arrow"):

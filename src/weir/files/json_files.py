@@ -183,7 +183,7 @@ def _no_object(name: object, line: bytes, number: int, reason: str = "") -> Form
 
 
 def orjson_loads() -> Callable[[bytes], Any] | None:
-    """Return orjson's parser, faster than the standard library's and stricter; None if it is not installed."""
+    """Return orjson's parser; None if it is not installed."""
     with suppress(ModuleNotFoundError):
         parser: Callable[[bytes], Any] = importlib.import_module("orjson").loads
         return parser

@@ -225,7 +225,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def is_pipe(path: Path) -> bool:
-    """Return True for a named pipe, readable once; False for an invalid path."""
+    """Return True for a named pipe; False for an invalid path."""
     try:
         return path.is_fifo()
     except OSError:
@@ -278,7 +278,7 @@ def check_record(path: Path) -> None:
 
 
 def joined_files(path: Path, line: int) -> FormatError:
-    """Return the FormatError for a byte order mark on a later line, which tells that files were joined."""
+    """Return the FormatError for a byte order mark on a later line."""
     return FormatError(
         path,
         "a byte order mark, with which another file begins",

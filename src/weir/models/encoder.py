@@ -462,7 +462,7 @@ def as_encoder(
         BEIR's encode_queries and encode_corpus. Each maps a list to an array [n, d]. encode_corpus gets dicts
         with title and text, and BEIR's methods get batch_size=128 if they take it.
     similarity: cosine or dot, None for the object's similarity_fn_name, else cosine.
-    name: its printed name, by default the name of its checkpoint, class or function.
+    name: its printed name, by default that of its checkpoint, class or function. A lambda needs a name.
     version: identifies it for stored results. Without one, vectors are computed again in each process.
 
     Raises BadValue for an object that does not encode, and another similarity.

@@ -479,7 +479,8 @@ class Hosted:
         device: not used.
         limits: None for the environment's, shared by all encoders of the process.
 
-        Raises ServiceError for a missing key or a bad response, StoreError for a damaged stored response.
+        Warns if prompts of a known model are not used. Raises ServiceError for a missing key or a bad response,
+        StoreError for a damaged stored response.
         """
         budget = shared_budget() if limits is None else SharedBudget()
         key = Key.of(self.key or (self.provider.variable if self.base is None else None))

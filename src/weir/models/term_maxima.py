@@ -29,13 +29,13 @@ MOST_DIMENSIONS = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class TermMaxima:
-    """A model's output layer, packed to find each term's largest logit in a text: a row of weights for each term of
-    the vocabulary, also as bytes in panels of the processor's width."""
+    """A model's output layer, packed to find each term's largest logit in a text."""
 
     weight: Float32
     """float32[terms, d]."""
     bias: Float32
     panels: NDArray[np.uint32]
+    """`weight` as bytes, in panels of the processor's width."""
     unit: Float32
     """float32[panels, width], like the fields below: value of one unit of a term's bytes."""
     length: Float32

@@ -280,7 +280,7 @@ class Limits:
         )
 
     def budget(self) -> str:
-        """Return the budget in words, such as "100 requests and 5 dollars"."""
+        """Return the budget in words, such as "100 requests and 5 dollars" or "no bound"."""
         amounts = [
             (self.requests, "{:,} requests"),
             (self.tokens, "{:,} tokens"),

@@ -459,7 +459,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
     least: smallest number of such queries.
 
     Raises BadValue for fewer than `least` queries or two systems, for scores that do not compare, and for
-    values outside a measure's range 0..1.
+    values outside a measure's range 0..1, UnknownName for an unscored measure.
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
@@ -729,7 +729,7 @@ def compare_scores(
     measures: names; by default all that every system has and that have a direction, if any has one.
 
     Raises BadValue for fewer than two systems, no shared measure, and if no group has two queries, UnknownName
-    for an unknown baseline.
+    for an unknown baseline or measure.
     """
     if len(scores) < 2:
         raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
@@ -867,7 +867,8 @@ def compared_across(
     datasets: {dataset: tables of its parts}.
     each: comparisons with the baseline on single datasets, if already made.
 
-    Raises BadValue for fewer than two datasets, or if systems or measure differ.
+    Raises BadValue for fewer than two datasets, or if systems or measure differ, UnknownName for an unknown
+    baseline.
     """
     comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:

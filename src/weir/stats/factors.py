@@ -319,7 +319,7 @@ def factor_study(
     """Return the effects of a design's factors on a collection, and the shares of variance.
 
     table: values of the design's systems, in its order.
-    chosen: names of factors to estimate and correct together, by default all.
+    chosen: names of factors to estimate and correct together, by default all; interactions only among these.
 
     Raises BadValue for systems in another order, and for a test or interval that does not apply to effects.
     """

@@ -289,8 +289,6 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
     """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled
     queries.
 
-    names: of the raters.
-
     Intervals are NaN for fewer queries than `fewest`. Raises BadValue for no shared pair, or more than MOST_LABELS
     distinct grades.
     """

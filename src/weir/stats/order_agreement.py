@@ -209,7 +209,6 @@ def order_agreement(
     """Return how two sets of labels agree on the order of systems, scored on the queries that both judge.
 
     runs: {system: its run}.
-    names: of the sets of labels.
     test: the paired test, in TESTS, by which pairs of systems differ.
 
     Raises BadValue for fewer than two systems or shared queries, a system that answers none of these queries,

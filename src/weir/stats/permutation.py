@@ -36,8 +36,7 @@ def exact_p_values(rows: Float64) -> Float64:
 
 
 def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return bool[rows], True for each row whose randomisation test has a p-value below about `level`, by an
-    expansion instead of draws.
+    """Return bool[rows], True for each row whose randomisation test has a p-value below about `level`.
 
     rows: float64[rows, differences], a dozen differences or more.
     """
@@ -57,8 +56,7 @@ def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
 
 
 def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return bool[rows], True for each row whose bootstrap-shift test has a p-value below about `level`, by an
-    expansion instead of draws.
+    """Return bool[rows], True for each row whose bootstrap-shift test has a p-value below about `level`.
 
     rows: float64[rows, differences].
     """

@@ -149,7 +149,6 @@ def plan(
     effects: true differences to find.
     wanted: required probability of finding them.
     test: "permutation", "t" or "bootstrap-shift".
-    names: of the systems.
 
     Nothing is planned if all differences are equal. Raises BadValue for fewer than two queries, numbers out of
     range, and a test of unknown power.

@@ -101,9 +101,8 @@ class QueryDifferences:
 def query_differences(
     measure: str, names: tuple[str, str], first: Scores, second: Scores, top: int = 10
 ) -> QueryDifferences:
-    """Return the comparison of two runs query by query.
+    """Return the comparison of a second run with a first, query by query.
 
-    names: of the two runs.
     top: number of largest gains, and of largest losses, to list.
     Raises BadValue if no query has a value in both, a run answers none, or judgments or conventions differ;
     UnknownName for a measure that was not computed.

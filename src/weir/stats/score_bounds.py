@@ -185,7 +185,8 @@ def _settings(measure: Measure) -> tuple[str, float, str]:
 def most_above(
     over: tuple[Float64, Float64], under: tuple[Float64, Float64], unjudged: Unjudged, measure: Measure
 ) -> Float64:
-    """Return the largest difference of two runs' nDCG over all possible judgments, float64[queries].
+    """Return the largest difference of two runs' nDCG, `over` minus `under`, over all possible judgments,
+    float64[queries].
 
     over, under: results of `discounted`; zeros for `under` give the largest score of one run.
     """

@@ -37,7 +37,7 @@ def e_values(differences: Float64, bound: float = 0.0) -> Float64:
 
     differences: float64[..., n] within -1..1; leading axes are separate samples.
 
-    Raises BadValue unless -1 < bound <= 1, and for no differences or differences outside -1..1.
+    Raises BadValue unless -1 < bound <= 1, and for no differences or any outside -1..1.
     """
     if not -1 < bound <= 1:
         raise BadValue(f"the bound is {bound}; expected a number above -1, up to 1")

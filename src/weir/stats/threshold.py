@@ -129,6 +129,7 @@ def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
     first, float64[rates].
 
     sure: confidence of each query.
+    ties: "mean" or "order", for queries of equal confidence.
 
     At least one query remains. Raises BadValue for no queries, a wrong number of confidences or another rule of
     ties.

@@ -413,7 +413,8 @@ def as_reranker(
         an object with predict(pairs).
     depth: documents scored in each ranking, None for 100, or for all if the candidates are a given list. A
         re-ranker keeps its own.
-    name: its printed name, by default the name of the function, the model's checkpoint or the object's class.
+    name: its printed name, by default that of the function, the model's checkpoint or the object's class. A
+        lambda needs a name.
     version: identifies it for stored results. Without one, each process computes scores again.
 
     Raises BadValue for anything else, a depth below 1, a name that a system has, and a name or version beside
@@ -487,7 +488,8 @@ class Filtered:
 
     Statistics such as document frequencies still count all documents. Programs and servers are asked for more
     and more results, 10,000 at most, with a warning of queries left with fewer than k. Filters of queries
-    apply too. Raises BadValue for an invalid filter.
+    apply too. Raises BadValue for an invalid filter; a search raises UnknownName for a field that no document
+    has.
     """
 
     system: Retriever
@@ -532,7 +534,7 @@ class Filtered:
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
     """Return the queries, restricted further to documents for which `fitting`, bool[documents], is True; their
-    own filters are applied first."""
+    own filters are applied first, with the errors of `DocumentMasks.of`."""
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
         metadata = datasets.load.filtered(queries, corpus).metadata or metadata

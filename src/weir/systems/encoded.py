@@ -121,7 +121,7 @@ def share_encoder(system: _System[Any, Any]) -> ShareEncoder:
 
 @dataclass(frozen=True, eq=False)
 class DocumentEncoding:
-    """A loaded encoder of documents, the store of its vectors, and how texts are divided into blocks."""
+    """How documents are encoded, and where their vectors are stored."""
 
     store: RowStore
     encode: Encode

@@ -97,7 +97,7 @@ def system(given: object, name: str | None = None, version: str | None = None) -
         are {id: text}, documents {id: title and text}, answers {query id: {document id: score}} or {query id:
         [document ids, best first]}. Encoders of texts become `dense`. Objects of BEIR have search(corpus,
         queries, top_k) or retrieve(corpus, queries), with documents as {id: {"title": ..., "text": ...}}.
-    name: printed name of a function or object, by default the function's or the class's.
+    name: printed name of a function or object, by default the function's or the class's. A lambda needs a name.
     version: identifies a function or object for stored results. Without it, each process computes them again.
 
     Raises UnknownName for an unknown system or setting, BadValue for malformed text, other values, and a bad

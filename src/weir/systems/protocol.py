@@ -65,7 +65,7 @@ IN_MEMORY = Context()
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a searcher or scorer besides index size and time, and whether searches may be timed."""
+    """Costs of a searcher or scorer besides index size and time."""
 
     external_bytes: int = 0
     """Bytes of vectors and weights outside the index: in stores or on a server."""
@@ -130,7 +130,8 @@ ANSWERS = 1000
 
 @runtime_checkable
 class Searcher(Protocol):
-    """An immutable index of a corpus, ready to search."""
+    """An immutable index of a corpus. `search` may ignore the queries' candidates, exclusions and filters, which
+    `restricted_search` applies."""
 
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the k best documents of each query, fewer if fewer match, in the order of `queries`; raises

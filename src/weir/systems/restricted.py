@@ -53,7 +53,7 @@ def unrestricted(queries: Queries) -> Queries:
 
 def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
     """Return the k best permitted documents of each query; raises BadValue for filters that were not
-    evaluated."""
+    evaluated, warns (RankingWarning) of queries left with fewer."""
     if unrestricted(queries) is queries:
         return searcher.search(queries, k, context)
     if isinstance(searcher, RestrictedSearcher):

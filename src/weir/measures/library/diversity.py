@@ -93,7 +93,7 @@ def NRBP(
     """Novelty- and rank-biased precision: RBP averaged over intents, where repetition counts less.
 
     The sum of (1 - alpha)^s beta^(rank - 1) over documents and the intents that each serves, times 1 - (1 - alpha)
-    beta, divided by the number of intents; s documents above serve the intent too.
+    beta, divided by the number of intents with a relevant document; s documents above serve the intent too.
     alpha: loss by repetition, 0 to 1.
     beta: probability of going on to the next rank.
 

@@ -444,8 +444,7 @@ def _same_origin(headers: Headers) -> bool:
 
 
 def hosts_of(host: str) -> frozenset[str]:
-    """Return the host names that requests to a server at `host` may name, against DNS rebinding; "*" is any
-    IP address."""
+    """Return the host names that requests to a server at `host` may name; "*" is any IP address."""
     try:
         loopback = ip_address(host).is_loopback
     except ValueError:

@@ -307,7 +307,7 @@ class ChatForm:
     folded: bool = False
     """True if the template takes no system text, so that it precedes the user's."""
     controls: tuple[str, ...] = field(default=(), repr=False)
-    """Tokens of turns and roles; a blank breaks them in prompts, so that no passage ends its turn."""
+    """Tokens of turns and roles; a blank breaks them in prompts."""
 
     def tokens(self, system: str, user: str) -> Int64:
         """Return the ids of a prompt's tokens, int64[n]."""

@@ -340,7 +340,7 @@ class SameVerdicts:
     prompts: int
     """Prompts asked in every sample."""
     others: int
-    """Prompts of some samples only, since windows and sorts follow from earlier answers."""
+    """Prompts of some samples only."""
     equal: float
     """Share of equal pairs of answers to a prompt ("no verdict" is a value), with a 95% interval over queries."""
     low: float
@@ -546,6 +546,7 @@ class DepthStudy:
     depth: int
     mean: float
     low: float
+    """95% interval over queries, to `high`."""
     high: float
     totals: AskedTotals
     efficient: bool

@@ -96,8 +96,7 @@ def migrate(
                 f"{before.name} and {after.name} share no document: are their identifiers of one collection?"
             )
         )
-    if by is not None and (ungrouped := len(asked) - sum(one.queries for one in found.groups)):
-        notes.append(Note(f"{part_of(ungrouped, len(asked), 'queries', 'is', 'are')} in no group"))
+    notes += [] if groups is None else map(Note, groups.lacking(asked))
     if out is not None and found.labels.verdict != "undecided":
         notes.append(Note(f"nothing is left to label: {out} is not written"))
     elif out is not None:

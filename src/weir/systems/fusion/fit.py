@@ -125,9 +125,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """The best settings of a fusion on all judged queries, and the settings and values of each fold of
-    cross-validation.
-    """
+    """The best settings of a fusion on all judged queries, with cross-validation."""
 
     measure: Measure
     tried: int
@@ -181,6 +179,7 @@ def fit(
     """Return a fusion's best settings on all judged queries, and for each fold the best on the other folds.
 
     method: a method, with settings to fix, or the fusions to choose from.
+    seed: decides which queries form a fold.
 
     Raises UnknownName for an unknown name; BadValue if no setting is open, folds are fewer than 2 or more
     than judged queries, the measure has no direction, or no judged query has results in two runs.
@@ -196,8 +195,8 @@ def trials(
 
     watch: called with (fusions times queries) measured so far and in all.
 
-    Raises BadValue if no judged query has results in two runs, without a fusion, and for several measures or
-    one without a direction.
+    Raises UnknownName for an unknown measure, BadValue if no judged query has results in two runs, without a
+    fusion, and for several measures or one without a direction.
     """
     measures = measures_of(measure)
     if len(measures) != 1 or not tried:

@@ -239,7 +239,7 @@ _LARGEST = 1 << 63  # no number of a setting reaches it
 
 @dataclass(frozen=True, eq=False)
 class FusionMethod:
-    """A registered fusion method, with ranges and tried values of its settings."""
+    """A registered fusion method."""
 
     name: str
     function: Callable[..., Float64]

@@ -367,7 +367,7 @@ class Analyzer:
     stopwords: str | None = None
     """Name of a `stopword_list`, whose words are dropped."""
     stemmer: str | None = None
-    """"lucene-porter", a Snowball language, or None."""
+    """"lucene-porter" or a Snowball language (both need PyStemmer), or None."""
     cut: Callable[[str], list[str]] | None = None
     """Splits the text instead of the tokenizer."""
     cut_version: str = ""

@@ -64,9 +64,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class Language:
-    """A recognised language, with the evidence and the analyzer for it; languages of one script may be
-    confused.
-    """
+    """A recognised language; languages of one script may be confused."""
 
     name: str
     """Such as "german", "cjk" or "another script"."""

@@ -155,7 +155,7 @@ class Table:
 
     @property
     def judged_pairs(self) -> int:
-        """Return the number of pairs with all requested judgments."""
+        """Return the number of pairs with all requested judgments; deferred ones count."""
         return sum(
             count
             for query, levels in self.standing.levels.items()
@@ -165,7 +165,7 @@ class Table:
         )
 
     def is_full(self, query: str) -> bool:
-        """Return True if every pair of a query has all its judgments."""
+        """Return True if every pair of a query has all its judgments; deferred ones count."""
         need = self.plan.judges_of(query)
         levels = self.standing.levels.get(query, Counter())
         return sum(count for level, count in levels.items() if level >= need) == len(
@@ -320,7 +320,7 @@ class Progress:
 
 
 def progress(table: Table, judge: str) -> Progress:
-    """Return a judge's progress, with the median time of the last answers."""
+    """Return a judge's progress."""
     standing, plan = table.standing, table.plan
     missing = possible = 0
     for query, pairs in table.tasks.of_query.items():

@@ -444,9 +444,9 @@ class RoomRow:
     pairs: int
     queries: int
     judged: int
-    """Pairs with as many grades as requested."""
+    """Pairs with as many grades as requested; deferred ones count."""
     contested: int
-    """Pairs on which judges differ, undecided."""
+    """Undecided pairs without a majority grade."""
     changes: bool
     """True if there are judgments, and rankings to score by them."""
     golden: bool

@@ -100,11 +100,11 @@ class Supervision:
 
     pairs: int
     judged: int
-    """Pairs with as many grades as requested."""
+    """Pairs with as many grades as requested; deferred ones count."""
     begun: int
     """Pairs with some judgments, but fewer than requested."""
     contested: int
-    """Pairs on which judges differ, undecided."""
+    """Undecided pairs without a majority grade."""
     decided: int
     unable: tuple[tuple[str, str, str, str], ...]
     """(query, document, judge, reason) of each "cannot tell"."""
@@ -112,7 +112,7 @@ class Supervision:
     kappas: tuple[Kappa, ...]
     """Of each two judges with pairs in common."""
     alpha: tuple[float, float, float] | None
-    """(Krippendorff's ordinal alpha of all judges, low, high); None if no two judges share a pair."""
+    """(Krippendorff's ordinal alpha of all judges, ends of its 95% interval); None if no two judges share a pair."""
 
 
 def supervision(table: Table) -> Supervision:
@@ -214,11 +214,7 @@ def _chance_of_run(run: int, answers: int, grade: float, others: Sequence[float]
 
 
 def _drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]:
-    """Return (drift, low, high of its 95% interval); all NaN for too few queries.
-
-    The drift is a judge's mean difference to others' grades in the later half of queries, minus the earlier
-    half.
-    """
+    """Return (`JudgeRow.drift`, low, high of its 95% interval); all NaN for too few queries."""
     others: dict[Pair, list[float]] = {}
     for event in labels:
         if event.kind in GRADED and event.judge != judge:
