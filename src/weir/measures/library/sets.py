@@ -115,7 +115,8 @@ def NumRel(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def NumRelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of relevant documents among the first k.
 
-    Reported as the mean over queries; trec_eval prints the total. Source: trec_eval m_num_rel_ret.c; ir-measures' NumRet(rel=1).
+    Reported as the mean over queries; trec_eval prints the total. Source: trec_eval m_num_rel_ret.c; ir-measures'
+    NumRet(rel=1).
     """
     return hit_counts(j, k, rel).astype(np.float64)
 
