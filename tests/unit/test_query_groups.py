@@ -57,7 +57,7 @@ def test_macro_and_micro_means_and_their_intervals():
     groups = {q: q.partition("_")[0] for q in NAMES[2:]}
     by = found.by(groups)
     assert list(by) == ["pay", "ship", "tax"]
-    assert by.ungrouped == 2
+    assert by.lacking == ("2 queries have no group and count among all queries alone",)
     assert by["ship"].of("nDCG@10").tolist() == found.of("nDCG@10")[8:16].tolist()
     assert by.micro() == found.means()
     means = [by[g].means() for g in by]
@@ -214,3 +214,21 @@ def test_the_macro_mean_of_a_comparison_names_groups_of_one_query():
     groups = QueryGroups.of({name: "one" if name == NAMES[0] else name.split("_")[0] for name in NAMES})
     macro = next(c for c in compare_scores(given, "d", groups=groups) if c.group.startswith("macro"))
     assert macro.group == "macro mean of 3 groups (1 of one query left out)"
+
+
+def test_queries_without_a_group_and_groups_of_other_queries_are_told_by_whatever_takes_groups(tmp_path):
+    qrels = {f"q{n}": {"d1": 1} for n in range(12)}
+    first, second = ({q: {"d1": 1.0 * (n % m), "d2": 0.5} for n, q in enumerate(qrels)} for m in (2, 3))
+    by = {f"q{n}": "even" if n % 2 == 0 else "odd" for n in range(2, 14)}
+    told = "2 queries have no group and count among all queries alone"
+    for m, run in ((2, first), (3, second)):
+        weir.Run.of(run).save(tmp_path / f"{m}.trec")
+    for shown in (
+        weir.evaluate(qrels, first, "RR").by(by),
+        weir.compare(qrels, first, second, measures="RR", by=by),
+        weir.gate(qrels, first, second, measures="RR", by=by),
+        weir.migrate(first, second, by=by),
+    ):
+        notes = " ".join(map(str, shown.notes()))
+        assert told in notes
+        assert "2 queries with a group are not among them" in notes

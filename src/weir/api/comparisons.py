@@ -329,6 +329,8 @@ def _compare_scores(
     groups = (
         None if wanted.by is None else query_groups(wanted.by, next(iter(scores.values())).queries, dataset)
     )
+    if groups is not None:
+        notes = (*map(Note, groups.lacking(next(iter(scores.values())).queries)), *notes)
     there = shared_measures(scores.values())
     given = (
         one if one in there else measures_of(one) for one in wanted.measures

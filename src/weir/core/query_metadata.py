@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from weir.argument_types import named_arguments
 from weir.core.filters import DocumentLists, DocumentMasks, parse_filter
+from weir.core.rounding import counted, one_or_more
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
 from weir.errors import BadValue
 
@@ -108,6 +109,19 @@ class QueryGroups:
         at = np.where(codes >= 0, self.group[codes], -1) if len(self.queries) else codes
         found = {label: np.flatnonzero(at == number) for number, label in enumerate(self.labels)}
         return {label: rows for label, rows in found.items() if len(rows)}
+
+    def lacking(self, queries: Ids) -> list[str]:
+        """Return sentences on those of `queries` that have no group, and on grouped queries that are none of them;
+        [] if each has a group."""
+        count = len(queries) - sum(map(len, self.rows(queries).values()))
+        if not count:
+            return []
+        grouped = self.queries.take(np.flatnonzero(self.group >= 0))
+        strange = int((queries.codes(grouped.strings) < 0).sum())
+        have, counts = counted(count, "query has", "queries have"), one_or_more(count, "counts", "count")
+        others = counted(strange, "query with a group is", "queries with a group are")
+        told = [f"{have} no group and {counts} among all queries alone"]
+        return told + [f"{others} not among them"] * (strange > 0)
 
 
 # Metadata that a collection has of its queries besides their texts.

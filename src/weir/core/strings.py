@@ -190,7 +190,7 @@ class Strings:
     data: Bytes
     """uint8[total bytes]; `data` and `ptr` may be views of memory-mapped files."""
     ptr: Int64
-    """int64[n + 1]; need not start at 0, so that slices share data."""
+    """int64[n + 1]; need not start at 0."""
 
     def __repr__(self) -> str:
         return f"<Strings: {shown_beginning(self)}>"

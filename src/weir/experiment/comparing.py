@@ -211,6 +211,7 @@ def compare_cells_by_group(
             whole = table(dataset, measure, {name: cell.values() for name, cell in having.items()}, least=1)
             assert whole.queries is not None
             by = groups(next(iter(having.values())), whole.queries)
+            ungrouped |= {f"{dataset}: {said}": None for said in by.lacking(whole.queries)}
             if any(len(members) > 1 for members in by.rows(whole.queries).values()):
                 comparisons += compared_by_group(whole, by, baseline, method)
             else:
@@ -708,6 +709,8 @@ def gate_cases(
         )
         collection = loaded.get(dataset) or loaded.get("")
         groups = None if by is None else query_groups(by, one.queries, collection)
+        lacking = [] if groups is None else map(Note, groups.lacking(one.queries))
+        notes += [note.about(name) if len(pairs) > 1 else note for note in lacking]
         texts = {} if collection is None else _texts(collection, one.queries)
         for measure in measures:
             whole = replace(table(name, measure, pair, least=1), texts=texts)

@@ -798,14 +798,7 @@ def _group_notes(grouped: GroupedScores) -> tuple[Note, ...]:
         names = ", ".join(small[:5]) + (", ..." if len(small) > 5 else "")
         groups = f"{len(small)} group{'s have' if len(small) > 1 else ' has'}"
         notes.append(Note(f"{groups} fewer than {fewest()} queries, too few for an interval: {names}"))
-    if grouped.ungrouped:
-        notes.append(
-            Note(
-                f"{counted(grouped.ungrouped, 'query has', 'queries have')} no group and count"
-                f"{'s' * (grouped.ungrouped == 1)} among all queries alone"
-            )
-        )
-    return tuple(notes)
+    return (*notes, *map(Note, grouped.lacking))
 
 
 SCORE_TABLES.register(_score_tables)

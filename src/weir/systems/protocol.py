@@ -171,9 +171,7 @@ def always_nested(searcher: object, queries: Queries, k: int) -> bool:
 
 @runtime_checkable
 class Exported(Protocol):
-    """A searcher that can copy the stored vectors that its index refers to, so that another machine can open
-    the index.
-    """
+    """A searcher that can copy the stored vectors of its index for another machine."""
 
     def export(self, folder: Path) -> bool:
         """Write the vectors to a folder for `Context.vectors` of another machine; return False if the index

@@ -116,7 +116,7 @@ def NERR11(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 
 def patience(rank: Float64) -> Float64:
     """Return ((rank - 1) / rank)^2, the probability of going on in INSQ and INST, float64.
 
-    rank: the rank plus 2T in INSQ, the rank plus T and the gain still wanted in INST; T is the wanted gain.
+    rank: the rank, plus 2T in INSQ, plus T and the gain still wanted in INST.
     """
     return np.square((rank - 1.0) / rank)
 

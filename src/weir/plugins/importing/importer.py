@@ -290,7 +290,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The collection that an import wrote, with counts and reasons for each file."""
+    """The collection that an import wrote."""
 
     folder: Path
     """The new collection."""

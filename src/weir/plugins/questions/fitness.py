@@ -304,8 +304,8 @@ def fitness(
         relevant documents by their first words.
     repeats: number of runs, at least 5, of each system that is run, to measure its own noise. Given rankings are
         not repeated.
-    same: the rankings are repeated runs of one system.
-    labels: judgments of the same queries by other judges, whose variance is reported too.
+    same: the rankings are repeated runs of one system, without `systems` and `repeats`.
+    labels: judgments of the same queries by other judges, whose variance is reported too, with `repeats` or `same`.
     by: classes of the queries, as `Scores.by` takes them, in addition to the collection's columns.
     collection: documents, queries and rules of run files, by name or path. For a results folder the paths
         of collections that moved, by name.

@@ -57,7 +57,7 @@ def migrate(
     labelled: labels so far, as filled sheets, journals of `weir open` or judgments. Of a pair the first label
         counts.
     thresholds: scores of the old system, to be mapped to scores of the new one.
-    labels: number of documents on the sheet.
+    labels: number of documents on the sheet, at most.
     out: a folder for a sheet of the documents to label next, by default none; not written once it is decided.
     by: groups of queries, as `Scores.by` takes them, by default by length.
     collection: the rankings' collection, by name or path. Its rules hold, and its texts are shown.
@@ -96,8 +96,7 @@ def migrate(
                 f"{before.name} and {after.name} share no document: are their identifiers of one collection?"
             )
         )
-    if by is not None and (ungrouped := len(asked) - sum(one.queries for one in found.groups)):
-        notes.append(Note(f"{part_of(ungrouped, len(asked), 'queries', 'is', 'are')} in no group"))
+    notes += [] if groups is None else map(Note, groups.lacking(asked))
     if out is not None and found.labels.verdict != "undecided":
         notes.append(Note(f"nothing is left to label: {out} is not written"))
     elif out is not None:

@@ -216,7 +216,7 @@ class TermTable:
 
     terms: an existing vocabulary, whose numbers stay.
 
-    Stop words are left out, also from document lengths, as in Lucene.
+    Stop words are left out, also from document lengths.
     """
 
     def __init__(self, analyzer: Analyzer, terms: Strings | None = None) -> None:
