@@ -114,7 +114,7 @@ def hash_strings(
 ) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each byte string data[start[i] : start[i] + length[i]], uint64[n].
 
-    Equal on every machine and to `weir.kernels.lines.hash_bytes`; distinct strings may collide.
+    Equal on every machine and to `weir.kernels.lines.hash_bytes`.
     """
     start = np.asarray(start, np.int64)
     length = np.asarray(length, np.int64)

@@ -82,8 +82,7 @@ class Costs:
     unscored: int = 0
     """Candidates beyond the re-ranking depth."""
     repeatable: bool = False
-    """True if a repeated search costs only time and gives the same results, so that it may run for a
-    measurement."""
+    """True if a repeated search costs only time and gives the same results."""
     services: tuple[ServiceUsage, ...] = ()
     measured: bool = True
     """True if the time is spent searching, not reading results made elsewhere."""

@@ -73,7 +73,7 @@ def NERR8(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
 
     max_grade: highest grade of the scale; a higher grade is refused.
 
-    Equation 8 of the paper; nERR is another measure. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    Equation 8 of the paper. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """
     return _seen(j, k, max_grade, lambda gain, _: 1.0 - gain)
 
