@@ -405,6 +405,27 @@ def test_without_its_collection_a_folder_shows_what_it_has(results, tmp_path):
         (results.parent / "away").rename(results.parent / "mine")
 
 
+def test_a_collection_without_judgments_stands_beside_one_with_them(tmp_path):
+    for name in ("judged", "unjudged"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "corpus.jsonl").write_text(
+            '{"_id": "d1", "text": "weir"}\n{"_id": "d2", "text": "dam"}\n'
+        )
+        (tmp_path / name / "queries.jsonl").write_text(
+            '{"_id": "q1", "text": "weir"}\n{"_id": "q2", "text": "dam"}\n'
+        )
+    (tmp_path / "judged" / "qrels").mkdir()
+    (tmp_path / "judged" / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t1\n"
+    )
+    places = [str(tmp_path / name) for name in ("judged", "unjudged")]
+    weir.benchmark(places, ["bm25", "rm3"], ["nDCG@10"], out=tmp_path / "results")
+    page = client(tmp_path / "results")
+    for path in ("/", "/c/judged", "/c/unjudged", "/c/unjudged/q/q1", "/c/unjudged/questions"):
+        for asked in ("", "?measure=nDCG@10"):
+            assert page.get(path + asked).status_code == 200, path + asked
+
+
 @pytest.mark.parametrize(
     "path",
     ["/c/nowhere", "/c/brook-facts/q/nothing", "/c/brook-facts?systems=none", "/c/brook-facts?measure=x", "/c/brook-facts?sort=x",

@@ -173,8 +173,13 @@ def test_an_engine_that_answers_otherwise_each_time_is_noisy(tmp_path, capsys):
     assert noise["bm25"].changed == 0
     assert noise["engine"].deviation > 0.003
     assert noise["engine"].changed > 20
-    with pytest.raises(BadValue, match="from 5 askings on"):
+    with pytest.raises(BadValue, match="from 5 runs on"):
         weir.fitness(tmp_path / "mine", systems=["bm25"], repeats=3)
+    given = [tmp_path / "a.trec", tmp_path / "b.trec"]
+    for path in given:
+        path.write_text("q1 Q0 d1 1 1.0 x\n")
+    with pytest.raises(BadValue, match=r"`repeats=5`: the rankings of .* are there, and no system is run"):
+        weir.fitness(tmp_path / "mine" / "qrels" / "test.tsv", *given, repeats=5)
 
 
 def test_a_server_is_asked_anew_each_time_and_for_what_it_may_lack(tmp_path):

@@ -328,6 +328,23 @@ def test_saved_data_sets_are_a_collection_or_named(tmp_path, capsys, split_folde
         weir.load(str(folder))
 
 
+def test_a_description_takes_no_options_but_permissions(tmp_path, capsys):
+    (tmp_path / "mine.csv").write_text("query,document,grade\n" + "red,a,1\n" * 4 + ",b,1\n,c,1\n")
+    (tmp_path / "mine.toml").write_text('[[files]]\npath = "mine.csv"\n')
+    command = ["data", "import", str(tmp_path / "mine.toml"), "-o", str(tmp_path / "out")]
+    for option in (
+        ["--columns", "query=q"],
+        ["--grades", "round"],
+        ["--as", "qrels"],
+        ["--corpus", str(tmp_path)],
+    ):
+        assert main([*command, *option]) == 2
+        assert "says how its files are read" in capsys.readouterr().err
+    assert main(command) == 2
+    option = re.search(r"add (--[\w-]+)", capsys.readouterr().err)[1]
+    assert main([*command, option]) == 0
+
+
 ADVICE = re.compile(
     r"`(choices|columns)=([^`]+)`.*?\(of weir\.import_files, or of weir data import (.+?) -o FOLDER\)"
 )

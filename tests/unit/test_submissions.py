@@ -20,7 +20,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 import weir
 from weir.cli.main import main
 from weir.core.scores import Row
-from weir.errors import WeirError
+from weir.errors import BadValue, WeirError
 from weir.experiment.stages import Record, read_record, write_record
 from weir.files.integrity import Checksum, write_sealed
 from weir.plugins.report.paper import trained_on
@@ -403,7 +403,14 @@ def test_packs_of_other_judgments_and_of_one_name_are_kept_apart(packed, mine, t
     judged.write_text(judged.read_text().replace("d7\t1", "d8\t1"))
     weir.benchmark(str(other), ["bm25"], ["nDCG@10"], out=tmp_path / "results")
     weir.pack_results(tmp_path / "results", packs / "b.zip")
-    made = weir.leaderboard(packs, tmp_path / "site")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "notes.txt").write_text("mine")
+    with pytest.raises(BadValue, match=r"holds 'notes\.txt', which weir submit leaderboard did not write"):
+        weir.leaderboard(packs, tmp_path / "site")
+    assert (tmp_path / "site" / "notes.txt").read_text() == "mine"
+    (tmp_path / "site" / "notes.txt").unlink()
+    for _ in range(2):  # an older one is replaced
+        made = weir.leaderboard(packs, tmp_path / "site")
     assert made.refused == (("b.zip", "the judgments of mine are not those of a.weir.zip"),)
     assert {row.system for row in made.rows if row.system.startswith("bm25")} == {"bm25 (a.weir.zip, a.zip)"}
 

@@ -98,6 +98,10 @@ def test_a_page_says_when_it_is_decided_and_not_to_judges_which_is_best(tmp_path
     for pair in room.tasks.of_query[by_lot(QUERIES)[1]]:  # not the first by lot: it does not count yet
         room.answer("ann", pair, Answer("graded", 0))
     assert owner.read("progress")["decision"] is None
+    first = room.tasks.of_query[by_lot(QUERIES)[0]]
+    for pair in first:  # deferred: nobody knows its grade
+        room.answer("ann", pair, Answer("graded", 0) if pair is not first[0] else Answer("later"))
+    assert owner.read("progress")["decision"] is None
     for number, query in enumerate(by_lot(QUERIES), 1):
         for pair in room.tasks.of_query[query]:
             room.answer("ann", pair, Answer("graded", grade_of(DOCUMENTS[pair.document])))

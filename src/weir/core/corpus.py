@@ -139,7 +139,8 @@ class Corpus:
         """Return the texts of documents start to stop - 1 as searched: the values of some fields, joined by
         `separator`.
 
-        fields: names between blanks, such as "title text", in the order of joining; empty values are skipped.
+        fields: names between blanks, such as "title text", in the order of joining; empty values are
+            skipped, but "title text" keeps the separator before an empty text.
         stop: None for the end.
 
         Raises UnknownName for a field that no document has, BadValue for no field.

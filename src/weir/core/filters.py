@@ -109,7 +109,7 @@ class FieldColumn:
 
 
 class DocumentFields(Protocol):
-    """The metadata of a corpus; each field is read on request."""
+    """The metadata of a corpus."""
 
     def names(self) -> tuple[str, ...]:
         """Return the sorted names of the fields that at least one document has; nested keys are joined by dots."""
@@ -233,7 +233,7 @@ class HeldFields:
 
     @staticmethod
     def of(records: Sequence[Mapping[str, object]]) -> HeldFields:
-        """Return the metadata of documents in memory; nested keys are joined by dots.
+        """Return the metadata of documents in memory.
 
         A lone surrogate raises BadValue only when its field is read.
         """

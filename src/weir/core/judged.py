@@ -154,8 +154,8 @@ class Judged:
         )
 
     def by_floats(self) -> Judged:
-        """Return the join re-ranked by scores rounded to 32-bit floats, as in trec_eval 9, with no ties; the
-        same join if no rank changes."""
+        """Return the join re-ranked by scores rounded to 32-bit floats, with no ties; the same join if no rank
+        changes."""
         if self.float_rank is None:
             return self
         order = np.lexsort((self.float_rank, self.query))

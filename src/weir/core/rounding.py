@@ -96,7 +96,7 @@ def exact(value: float) -> str:
 
 
 def figure(value: float | None) -> str:
-    """Return a measured quantity with about three digits; "-" for None or NaN."""
+    """Return a measured quantity with about three digits, at most two decimals; "-" for None or NaN."""
     if value is None or math.isnan(value):
         return "-"
     decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2

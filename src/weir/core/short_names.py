@@ -55,7 +55,8 @@ def short_legend(short: Mapping[str, str]) -> list[str]:
 
 
 def run_titles(names: Sequence[str]) -> dict[str, str]:
-    """Return {name: title}: `run("runs/bm25.trec")` has the title bm25, other systems have their name."""
+    """Return {name: title}: `run("runs/bm25.trec")` has the title bm25; other systems, and runs of equal titles,
+    have their name."""
     short = dict(zip(names, short_names(names), strict=True))
     trees = {name: _tree(name) for name in names}
     files = {n for n, t in trees.items() if isinstance(t, ast.Call) and ast.unparse(t.func) == "run"}

@@ -114,7 +114,7 @@ def hash_strings(
 ) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each byte string data[start[i] : start[i] + length[i]], uint64[n].
 
-    Equal on every machine and to `weir.kernels.lines.hash_bytes`; distinct strings may collide.
+    Equal on every machine and to `weir.kernels.lines.hash_bytes`.
     """
     start = np.asarray(start, np.int64)
     length = np.asarray(length, np.int64)
@@ -190,7 +190,7 @@ class Strings:
     data: Bytes
     """uint8[total bytes]; `data` and `ptr` may be views of memory-mapped files."""
     ptr: Int64
-    """int64[n + 1]; need not start at 0, so that slices share data."""
+    """int64[n + 1]; need not start at 0."""
 
     def __repr__(self) -> str:
         return f"<Strings: {shown_beginning(self)}>"

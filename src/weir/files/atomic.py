@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from weir.errors import StoreError
+from weir.errors import BadValue, StoreError
 from weir.files.paths import STANDARD_OUTPUT
 
 _MARK = ".tmp-"
@@ -202,6 +202,23 @@ def atomic_dir(path: Path) -> Iterator[Path]:
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
+
+
+def check_replaceable(folder: Path, record: str, own: Collection[str], writer: str) -> None:
+    """Raise BadValue for a file, and for a folder with anything that its writer, a command, did not write.
+
+    record: path of a file that every folder of this writer has.
+    own: names in the folder that the writer writes; stores of Weir's may lie beside them.
+    """
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise BadValue(f"{folder} is a file; give a folder to write")
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(f".{folder.name}.tmp-")}
+    names = {name for name in names if ".weir" not in name}  # stores that were made of its documents
+    if names and (not (folder / record).is_file() or names.difference(own)):
+        other = sorted(names.difference(own) or names)[0]
+        raise BadValue(f"{folder} holds '{other}', which {writer} did not write; give another folder")
 
 
 def make_folder(path: Path) -> None:

@@ -273,7 +273,7 @@ def condensed(measure: Measure) -> Measure:
 
     measure: condensed(nDCG@10) cuts the condensed list at 10.
 
-    A grade below 0 means "pooled, not judged", as in trec_eval, and leaves too; the ideal ranking stays.
+    A grade below 0 means "pooled, not judged" and leaves too; the ideal ranking stays.
     """
     # Sakai 2007; trec_eval's option -J.
     return replace(measure, condensed=True)

@@ -297,8 +297,7 @@ class Loaded:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """Yield the vectors of `encode` for consecutive texts in blocks, float32[texts of the block, d], in
-        bounded memory.
+        """Yield the vectors of `encode` for consecutive texts in blocks, float32[texts of the block, d].
 
         done: called with the number of finished texts.
         """

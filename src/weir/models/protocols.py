@@ -37,7 +37,7 @@ class BeirEncoder(Protocol):
 
 @runtime_checkable
 class DeclaredSimilarity(Protocol):
-    """A model that declares its similarity, as in sentence-transformers."""
+    """A model that declares its similarity."""
 
     @property
     def similarity_fn_name(self) -> str | None:

@@ -82,8 +82,7 @@ class Costs:
     unscored: int = 0
     """Candidates beyond the re-ranking depth."""
     repeatable: bool = False
-    """True if a repeated search costs only time and gives the same results, so that it may run for a
-    measurement."""
+    """True if a repeated search costs only time and gives the same results."""
     services: tuple[ServiceUsage, ...] = ()
     measured: bool = True
     """True if the time is spent searching, not reading results made elsewhere."""
@@ -171,9 +170,7 @@ def always_nested(searcher: object, queries: Queries, k: int) -> bool:
 
 @runtime_checkable
 class Exported(Protocol):
-    """A searcher that can copy the stored vectors that its index refers to, so that another machine can open
-    the index.
-    """
+    """A searcher that can copy the stored vectors of its index for another machine."""
 
     def export(self, folder: Path) -> bool:
         """Write the vectors to a folder for `Context.vectors` of another machine; return False if the index

@@ -33,7 +33,7 @@ class PlainLists(NamedTuple):
 
 
 class PackedLists(NamedTuple):
-    """Posting lists as they are stored, array by array and list after list; fields of two groups of lists join."""
+    """Posting lists as they are stored, array by array and list after list."""
 
     low: UInt16
     """uint16[P]: lower half of each document number."""

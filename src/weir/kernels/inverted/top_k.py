@@ -22,7 +22,7 @@ _INSERTION_SORT_KEYS = 48  # keys that are sorted by insertion
 
 
 class Selection(NamedTuple):
-    """Scratch memory to select a query's best keys, reused for the next query."""
+    """Scratch memory to select a query's best keys."""
 
     keys: Keys
     """int64[room], like `spare`."""

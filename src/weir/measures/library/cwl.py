@@ -73,7 +73,7 @@ def NERR8(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
 
     max_grade: highest grade of the scale; a higher grade is refused.
 
-    Equation 8 of the paper; nERR is another measure. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    Equation 8 of the paper. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """
     return _seen(j, k, max_grade, lambda gain, _: 1.0 - gain)
 
@@ -116,7 +116,7 @@ def NERR11(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 
 def patience(rank: Float64) -> Float64:
     """Return ((rank - 1) / rank)^2, the probability of going on in INSQ and INST, float64.
 
-    rank: the rank plus 2T in INSQ, the rank plus T and the gain still wanted in INST; T is the wanted gain.
+    rank: the rank, plus 2T in INSQ, plus T and the gain still wanted in INST.
     """
     return np.square((rank - 1.0) / rank)
 

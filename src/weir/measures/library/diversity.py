@@ -136,7 +136,7 @@ def AP_IA(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
     Its mean over queries is MAP-IA.
 
-    Source: Agrawal et al. 2009; ndeval 4.5 (MAP-IA).
+    Source: Agrawal et al. 2009; ndeval 4.5.
     """
     seen = intents_of(j)
     intent, rank = seen.found(k, rel)

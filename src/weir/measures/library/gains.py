@@ -84,7 +84,8 @@ def nDCG(
 def SDCG(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
     """Scaled discounted cumulative gain: divided by that of k documents of the highest grade.
 
-    Unlike nDCG it does not depend on the judgments, so a query with few relevant documents cannot reach 1.
+    Unlike nDCG's, the divisor does not depend on the judgments, so a query with few relevant documents cannot
+    reach 1.
 
     max_grade: highest grade of the scale, 1 to 100; a higher grade is refused.
 

@@ -96,7 +96,7 @@ def F(j: Judged, *, k: int, beta: float = 1.0, rel: float = 1) -> Float64:
 def NumRet(j: Judged, *, k: int | None = None) -> Float64:
     """Number of documents returned, at most k.
 
-    A mean over queries; trec_eval prints the total. Source: trec_eval m_num_ret.c.
+    Reported as the mean over queries; trec_eval prints the total. Source: trec_eval m_num_ret.c.
     """
     return returned_counts(j, k).astype(np.float64)
 
@@ -105,7 +105,7 @@ def NumRet(j: Judged, *, k: int | None = None) -> Float64:
 def NumRel(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of relevant documents, returned or not, at most k.
 
-    A mean over queries; trec_eval prints the total. Source: trec_eval m_num_rel.c.
+    Reported as the mean over queries; trec_eval prints the total. Source: trec_eval m_num_rel.c.
     """
     count = j.relevant(rel)
     return (count if k is None else np.minimum(count, k)).astype(np.float64)
@@ -115,7 +115,8 @@ def NumRel(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def NumRelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of relevant documents among the first k.
 
-    A mean over queries; trec_eval prints the total. Source: trec_eval m_num_rel_ret.c; ir-measures' NumRet(rel=1).
+    Reported as the mean over queries; trec_eval prints the total. Source: trec_eval m_num_rel_ret.c; ir-measures'
+    NumRet(rel=1).
     """
     return hit_counts(j, k, rel).astype(np.float64)
 
@@ -124,7 +125,7 @@ def NumRelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def NumNonrelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of documents among the first k judged not relevant; a grade below 0 is no judgment.
 
-    A mean over queries; trec_eval prints the total. Source: trec_eval m_num_nonrel_judged_ret.c.
+    Reported as the mean over queries; trec_eval prints the total. Source: trec_eval m_num_nonrel_judged_ret.c.
     """
     rows = j.found(k, 0) & (j.grade < rel)
     return j.per_query(j.query, rows).astype(np.float64)

@@ -35,8 +35,10 @@ class System:
 def measure_of(visit: Visit, measures: Sequence[str]) -> str:
     """Return the measure that the URL names, by default the first, "" if there are none; raises UnknownName for
     another."""
-    measure = visit.one("measure", measures[0] if measures else "")
-    if measures and measure not in measures:
+    if not measures:
+        return ""
+    measure = visit.one("measure", measures[0])
+    if measure not in measures:
         raise UnknownName("measure among these results", measure, measures)
     return measure
 

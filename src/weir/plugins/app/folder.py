@@ -204,10 +204,10 @@ def _rankings(folder: Path, order: Mapping[str, int]) -> RankingFile | WholeRun:
 
 
 def _compared(cells: Sequence[ResultCell], measure: str) -> Comparison | None:
-    baseline = None if comparison_cost(cells, [measure]) <= MOST_COMPARED else cells[0].label
     try:
+        baseline = None if comparison_cost(cells, [measure]) <= MOST_COMPARED else cells[0].label
         return compare_cells(cells, [measure], baseline)[0]
-    except WeirError:  # of one system, or of one query
+    except WeirError:  # of no system with this measure, of one, or of one query
         return None
 
 

@@ -86,8 +86,8 @@ Terms: TypeAlias = tuple[Int64, Int32, Float32]
 
 
 def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) -> Run:
-    """Return the k documents of the highest inner product for each query, by exact search in chunks of
-    documents; none for a query of blanks.
+    """Return the k documents of the highest inner product for each query, by exact search; none for a query of
+    blanks.
 
     Raises BadValue for k below 1 and for values that are no vectors.
     """

@@ -53,8 +53,10 @@ class SharedStages:
         self.store  # noqa: B018  opening it does this
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
-        """Download a stage's files, checking each, then its record; return False if it is missing or damaged
-        in the store."""
+        """Download a stage's files, checking each, then its record and the records of stages that it was made from.
+
+        Return False if it is missing or damaged in the store.
+        """
         for name, data, record in self._records(stage, root):
             if record is None or name != record.stage.folder_name:
                 watch(f"{stage.kind} of {stage.name} is damaged in {self.address}", 0, 0)

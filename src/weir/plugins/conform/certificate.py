@@ -355,7 +355,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Cause:
-    """A reason why a tool differs or refuses, how often it does, and an example."""
+    """A reason why a tool differs or refuses."""
 
     kind: str
     """"differs" or "refused"."""
@@ -372,7 +372,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Summary:
-    """Outcomes of a tool on all test vectors, as counts by group and causes."""
+    """Outcomes of a tool on all test vectors."""
 
     tool: str
     package: str

@@ -47,7 +47,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Vector:
-    """A small test input for tools, with the exact answers or the reason for a refusal."""
+    """A small test input for tools."""
 
     id: str
     group: str

@@ -252,7 +252,7 @@ def _side(folder: Path, steps: list[tuple[str, Path]]) -> SparseModel | TokenWei
 
 @dataclass(frozen=True, eq=False)
 class TermEncoder:
-    """A loaded encoder of documents or of queries: a model, or a table of token weights."""
+    """A loaded encoder of documents or of queries."""
 
     tokenizer: ModelTokenizer
     engine: Engine | None

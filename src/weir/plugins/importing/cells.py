@@ -64,7 +64,7 @@ class Cells(dict[str, Any]):
         return value
 
     def opened(self, name: str) -> Any:  # noqa: ANN401  JSON's values
-        """Return a field's value, marked as used; text that spells a list or object is parsed.
+        """Return a field's value, marked as used; text that spells a list or object is parsed, in the record too.
 
         Raises ValueError for a malformed or abridged list.
         """

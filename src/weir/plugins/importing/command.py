@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -44,14 +45,21 @@ def command(
 
     For each FILE it prints the kind with its evidence, what was read, and what was refused and why, as in
     import.json. Nothing is guessed: if a file leaves something open, an error asks for it. The exit code is 2
-    if a file is refused, although the others are written. A TOML file that describes a collection replaces its
-    files and all options but -o.
+    if a file is refused, although the others are written. A TOML file that describes a collection stands
+    for its files and says how they are read, without options.
     """
+    asked = importing.Choices(**choices)
     if len(files) == 1 and files[0].suffix == ".toml":
+        allowed = {name: getattr(asked, name) for name in ("allow_disjoint", "allow_loss")}
+        others = replace(asked, strict=False, allow_disjoint=False, allow_loss=False)
+        if columns or as_kind or any(given.values()) or others != importing.Choices():
+            raise click.UsageError(
+                f"{files[0]} says how its files are read: write columns, kinds and choices there, not as options"
+            )
         request = importing.request_of(files[0])
+        request = replace(request, choices=replace(request.choices, **allowed))
     else:
         kinds = {file: kind for file, _, kind in (one.rpartition("=") for one in as_kind)}
-        asked = importing.Choices(**choices)
         request = importing.request_for(files, columns, kinds, choices=asked, **given)
     with api.progress.Progress() as progress:
         report = importing.import_request(request, output, progress)

@@ -18,7 +18,7 @@ from weir.core.rank_order import OrderCounts
 from weir.core.run import Run
 from weir.datasets.load import load
 from weir.errors import BadValue, FormatError, WeirError, printable
-from weir.files.atomic import atomic_dir, write_text
+from weir.files.atomic import atomic_dir, check_replaceable, write_text
 from weir.files.column_names import usual
 from weir.files.import_report import REPORT, not_imported
 from weir.files.layouts import ABOUT, SAVED, CollectionPart, find_layout
@@ -241,18 +241,6 @@ AS_JSON = "as JSON; lines of TREC hold no empty ranking, and no identifier with 
 """Said of a run that is written to runs/NAME.json."""
 
 
-def _check_replaceable(folder: Path) -> None:
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise BadValue(f"{folder} is a file; give a folder to write")
-    names = {path.name for path in folder.iterdir() if not path.name.startswith(f".{folder.name}.tmp-")}
-    names = {name for name in names if ".weir" not in name}  # stores that were made of its documents
-    if names and (REPORT not in names or names - _OWN_FILES):
-        other = sorted(names - _OWN_FILES or names)[0]
-        raise BadValue(f"{folder} holds '{other}', which weir data import did not write; give another folder")
-
-
 def _write_folder(folder: Path, collection: Merged, documents: bool, about: Mapping[str, str]) -> list[str]:
     if collection.queries:
         rows = []
@@ -300,7 +288,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The collection that an import wrote, with counts and reasons for each file."""
+    """The collection that an import wrote."""
 
     folder: Path
     """The new collection."""
@@ -430,7 +418,7 @@ def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatche
     """
     if not request.files:
         raise BadValue("no file to import; expected at least one")
-    _check_replaceable(folder)
+    check_replaceable(folder, REPORT, _OWN_FILES, "weir data import")
     if not request.choices.allow_loss:
         _refuse_missing_shards(file.path for file in request.files)
     with document_spill() as spill:

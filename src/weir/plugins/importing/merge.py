@@ -102,7 +102,7 @@ class _Matcher:
             )
 
     def documents_with(self, by: ByWords) -> list[str]:
-        """Return the identifiers of documents that contain a judgment's words, in order.
+        """Return the identifiers of documents that contain a judgment's words, in order of arrival.
 
         Raises ValueError without documents or words, and for several words without a choice of all or any.
         """

@@ -134,7 +134,7 @@ def _ceiling(first: str, second: str, measure: Measure, values: Float64, pairs: 
 
 @dataclass(frozen=True)
 class People:
-    """Agreement and consistency of the people who judged, their human ceiling, and their preferences."""
+    """Agreement and consistency of the people who judged."""
 
     labels: int
     """Grades of all judges, without those of pairs seen again."""

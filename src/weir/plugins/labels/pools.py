@@ -369,7 +369,7 @@ HOLE_AT_10 = parse_measure("Hole@10")
 
 @dataclass(frozen=True)
 class Relabelled:
-    """A system's mean before and after new judgments, with an interval of the difference."""
+    """A system's mean before and after new judgments."""
 
     subject: str
     system: str

@@ -21,7 +21,7 @@ from weir.stats.significance import exact_mean
 
 @dataclass(frozen=True)
 class Lead:
-    """The difference of the best system and another, with a confidence bound."""
+    """The difference of the best system and another."""
 
     system: str
     difference: float

@@ -61,7 +61,7 @@ class JoinedRules:
 
 @dataclass(frozen=True, eq=False)
 class DocumentRules:
-    """Rules of documents: for whom each is forbidden, when it is valid, and which document supersedes it."""
+    """Rules by which documents are forbidden, stale or superseded."""
 
     docs: Ids
     """The D documents that rules name."""

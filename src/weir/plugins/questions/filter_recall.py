@@ -151,7 +151,7 @@ class FilteredSearch:
     low: float
     high: float
     short: int
-    """Number of queries with fewer documents than k, or than are permitted."""
+    """Number of queries with fewer documents than the smaller of k and the number permitted."""
     compared: float
     """Mean number of vectors compared; NaN if the index does not count them."""
     lost: float
@@ -205,7 +205,7 @@ class FilteredSearch:
 
 @dataclass(frozen=True)
 class FilterStudy:
-    """The recall that filters cost a vector search, by group of filters and setting."""
+    """The recall that filters cost a vector search."""
 
     dataset: str
     system: str

@@ -34,7 +34,7 @@ from weir.files.frames import qrels_from
 from weir.files.text_files import Watch
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, direction, no_direction_note, parse_measure
-from weir.plugins.questions.noise import SystemNoise, system_noise
+from weir.plugins.questions.noise import FEWEST_REPEATS, SystemNoise, system_noise
 from weir.plugins.questions.ruler_faults import (
     PROBE_DEPTH,
     Fault,
@@ -304,8 +304,8 @@ def fitness(
         relevant documents by their first words.
     repeats: number of runs, at least 5, of each system that is run, to measure its own noise. Given rankings are
         not repeated.
-    same: the rankings are repeated runs of one system.
-    labels: judgments of the same queries by other judges, whose variance is reported too.
+    same: the rankings are repeated runs of one system, without `systems` and `repeats`.
+    labels: judgments of the same queries by other judges, whose variance is reported too, with `repeats` or `same`.
     by: classes of the queries, as `Scores.by` takes them, in addition to the collection's columns.
     collection: documents, queries and rules of run files, by name or path. For a results folder the paths
         of collections that moved, by name.
@@ -321,8 +321,8 @@ def fitness(
         raise BadValue(
             "`same` is of rankings that are there, `systems` and `repeats` of systems that are run; give one"
         )
-    if repeats is not None and repeats < 1:
-        raise BadValue(f"`repeats={repeats}`: expected a number of runs from 1")
+    if repeats is not None and repeats < FEWEST_REPEATS:
+        raise BadValue(f"`repeats={repeats}`: how far a system moves is seen from {FEWEST_REPEATS} runs on")
     if labels and not (same or repeats):
         raise BadValue("`labels` add to what varies between runs of a system; give `repeats`, or `same`")
     with warnings.catch_warnings(record=True) as caught:
@@ -388,6 +388,11 @@ def _fitness(subject: Subject, wanted: _Wanted) -> Fitness:
         again["the system"] = list(runs.values())
     alone = len(runs) + len(wanted.systems) < 2 and not wanted.same  # nothing to differ from
     lexical = [parse_system(name) for name in LEXICAL_SYSTEMS if alone]
+    if wanted.repeats and not (wanted.systems or lexical):
+        raise BadValue(
+            f"`repeats={wanted.repeats}`: the rankings of {subject.name} are there, and no system is run; name "
+            "`systems`, or say `same=True` if the rankings are repeated runs of one"
+        )
     for one in dict.fromkeys([*wanted.systems, *lexical]):
         repeated = wanted.repeats is not None and one in (wanted.systems or lexical)
         name, (asked, of_probes) = str(one), _answers(subject, one, wanted, repeated)

@@ -57,7 +57,7 @@ def migrate(
     labelled: labels so far, as filled sheets, journals of `weir open` or judgments. Of a pair the first label
         counts.
     thresholds: scores of the old system, to be mapped to scores of the new one.
-    labels: number of documents on the sheet.
+    labels: number of documents on the sheet, at most.
     out: a folder for a sheet of the documents to label next, by default none; not written once it is decided.
     by: groups of queries, as `Scores.by` takes them, by default by length.
     collection: the rankings' collection, by name or path. Its rules hold, and its texts are shown.

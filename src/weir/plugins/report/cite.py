@@ -50,7 +50,7 @@ class _Citation:
 
 @dataclass(frozen=True, repr=False)
 class Citations:
-    """The works to cite for datasets, systems and measures of a results folder."""
+    """The works to cite for a results folder."""
 
     works: tuple[_Citation, ...]
     uncited: tuple[str, ...]

@@ -297,7 +297,7 @@ class CollectionFacts:
 
 
 def collection_table(facts: Iterable[CollectionFacts], title: str = "", notes: Sequence[str] = ()) -> Table:
-    """Return sizes, words, judgments and copies of collections."""
+    """Return a table of sizes, words, judgments and copies, a row for each collection."""
     lines: list[list[str | Cell]] = [
         ["dataset", "task", "domain", "relevance", "documents", "queries", "relevant a query", "words a query",
          "words a document", "positive", "zero", "copies"]

@@ -200,7 +200,7 @@ MOST_QUERIES = "which has most queries"
 
 
 def chosen_clause(study: Study, reason: str) -> str:
-    """Return why a section shows one collection of several, as a clause; "" if there is only one."""
+    """Return `reason`, why a section shows one collection of several, as a clause; "" if there is only one."""
     return f", {reason}" if len(study.datasets) > 1 else ""
 
 

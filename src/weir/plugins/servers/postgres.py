@@ -108,7 +108,7 @@ class _TextSearch:
 class _UserTable:
     """Names of an existing table of a PostgreSQL server, which Weir only reads, and of its columns.
 
-    Raises BadValue for wrong names, or neither texts nor vectors to search.
+    Raises BadValue for wrong names, nothing to search, or both `text` and `tsvector`.
     """
 
     name: str
@@ -116,7 +116,7 @@ class _UserTable:
     id: str
     """The column of identifiers."""
     text: tuple[str, ...] = ()
-    """Columns whose texts are searched; `tsvector` is used instead if it is set."""
+    """Columns whose texts are searched; () with `tsvector` or for vectors alone."""
     tsvector: str = ""
     """A column of type tsvector."""
     vector: str = ""
@@ -538,7 +538,7 @@ _TSQUERIES = {
 
 @dataclass(frozen=True)
 class SearchedTable:
-    """A table on the server, with the settings of its searches."""
+    """A table on the server that is searched."""
 
     settings: PostgresSettings
     search: _TextSearch | VectorSearch
@@ -938,7 +938,8 @@ def postgres(
     rank: ts_rank or ts_rank_cd.
     encoder: a model as dense takes it, or a dense(...), to search its vectors by pgvector instead of texts.
     index: exact or hnsw, for vectors.
-    version: your label that identifies the table or the server for stored results.
+    version: your label that identifies the table or the server for stored results; without it rankings of an existing
+        table are reused in this process alone.
     ef_search: number of candidates that hnsw considers.
     Raises FormatError for the file, BadValue and UnknownName for settings.
     """

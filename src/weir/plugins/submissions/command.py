@@ -56,7 +56,7 @@ def leaderboard_command(folder: Path, out: Path, given: Given, quiet: bool) -> N
     """Write a leaderboard of packs as a static site.
 
     FOLDER: packs of weir submit pack. Each is verified; a refused pack is named with the reason and left out.
-    A folder at -o is replaced, with all its files.
+    An older leaderboard at -o is replaced, anything else refused.
     The site has ranges of ranks for all collections and by task, domain, size and licence, a page for each
     system and collection, the numbers as JSON, and published scores.
     """

@@ -47,7 +47,7 @@ from weir.experiment.results import (
     not_as_published,
     with_repeats,
 )
-from weir.files.atomic import atomic_dir, temporary_folder
+from weir.files.atomic import atomic_dir, check_replaceable, temporary_folder
 from weir.files.integrity import Checksum
 from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
@@ -123,6 +123,9 @@ class Site:
     _repr_html_ = result_html
 
 
+_OWN_FILES = ("index.html", "reported.html", "systems", "datasets", "api")
+
+
 @checked
 def leaderboard(
     submissions: str | os.PathLike[str],
@@ -135,7 +138,7 @@ def leaderboard(
 ) -> Site:
     """Verify the packs of a folder, write a leaderboard and return it.
 
-    `out` appears whole or not at all, in place of a folder that is there, with all its files.
+    `out` appears whole or not at all, in place of an older leaderboard.
 
     submissions: the folder of packs.
     measure: the measure to rank by.
@@ -145,9 +148,10 @@ def leaderboard(
     progress: called with (text, number verified, total).
 
     Packs that are refused, not completely verified, or of other judgments than an earlier one are left out,
-    with the reason. Raises FormatError for a folder without packs, BadValue if none has the measure, and for
-    a measure without a better direction.
+    with the reason. Raises FormatError for a folder without packs, BadValue if none has the measure, for
+    a measure without a better direction, and if `out` holds anything else.
     """
+    check_replaceable(path_of(out), "api/index.json", _OWN_FILES, "weir submit leaderboard")
     if problem := no_direction_note([measure]):
         raise BadValue(f"{problem[0]}; rank by another measure")
     folder = path_of(submissions)

@@ -297,7 +297,7 @@ class Fusion:
 
     name: str
     settings: tuple[tuple[str, Setting], ...] = ()
-    """Only settings that differ from the defaults, so that equal fusions print alike."""
+    """Only settings that differ from the defaults."""
 
     def __str__(self) -> str:
         inside = ", ".join(f"{key}={printed(value)}" for key, value in self.settings)

@@ -184,7 +184,7 @@ class WordTokenizer:
     accept: NDArray[np.bool_]
     """bool[states]: True if a word may end in the state."""
     limit: int = NO_LIMIT
-    """Longest word in UTF-16 units; longer ones are split, as in Lucene."""
+    """Longest word in UTF-16 units; longer ones are split."""
 
     def words(self, text: str) -> list[str]:
         """Return the words of a text in order."""

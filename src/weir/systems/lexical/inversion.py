@@ -213,7 +213,7 @@ def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Documents in blocks of `width` successive internal numbers; each block is inverted alone."""
+    """Documents in blocks of `width` successive internal numbers."""
 
     order: Int32
     """int32[documents]: corpus number of each internal number."""

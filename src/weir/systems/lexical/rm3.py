@@ -58,7 +58,7 @@ class RM3:
     Equals Anserini's RM3 with its rounding, but terms of weight 0 find nothing. Words have 2 to 20 ASCII
     letters or digits and occur in at most a tenth of the documents. Each result keeps its `terms` heaviest
     words, and so does their mixture. Ties are ordered alphabetically, ties of results by ascending id. Query
-    words in no document do not count in the query's length.
+    words in no document count in the query's length.
 
     Source: Abdul-Jaleel et al. 2004; Anserini 1.7.1, Rm3Reranker. Raises BadValue for settings out of range.
     """

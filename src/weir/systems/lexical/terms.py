@@ -216,7 +216,7 @@ class TermTable:
 
     terms: an existing vocabulary, whose numbers stay.
 
-    Stop words are left out, also from document lengths, as in Lucene.
+    Stop words are left out, also from document lengths.
     """
 
     def __init__(self, analyzer: Analyzer, terms: Strings | None = None) -> None:
@@ -402,8 +402,7 @@ def weighted_jaccard(a: Float64, b: Float64) -> float:
 
 
 def layout(alike: Float64) -> Float64:
-    """Return centred points in the plane, float64[n, 2], whose distances approximate 1 - alike (stress
-    majorization).
+    """Return centred points in the plane, float64[n, 2], whose distances approximate 1 - alike.
 
     alike: float64[n, n], symmetric, 0 to 1.
     """

@@ -225,9 +225,9 @@ class RemoteSearcher:
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the service's rankings; answers are stored, and requested again only without `context.reuse`.
 
-        Raises ServiceError for unanswered queries unless they may be missing, and for too many failures in a
-        row; BadRanking for unknown documents unless they are dropped. Warns (RankingWarning) of missing
-        queries and dropped documents, and if only the longest queries have no results.
+        Raises ServiceError for unanswered queries, and if all rankings are empty, unless they may be missing, and
+        for too many failures in a row; BadRanking for unknown documents unless they are dropped. Warns
+        (RankingWarning) of missing queries and dropped documents, and if only the longest queries have no results.
         """
         check_k(k)
         service, report, total = self.service, context.progress, len(queries)

@@ -121,7 +121,7 @@ MAX_BYTE_DIMENSIONS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class ScannedVectors:
-    """Document vectors prepared for a search, with settings that hold for all queries."""
+    """Document vectors prepared for a search."""
 
     rows: VectorSource
     rank: Int32

@@ -37,8 +37,7 @@ def search_on(
     queries: float32[Q, d].
     tie_rank: int32[N], a permutation that orders ties.
 
-    Queries that float errors leave undecided are searched on the processor. Raises BadValue for k below 1,
-    unequal dimensions, and numbers that are not finite.
+    Raises BadValue for k below 1, unequal dimensions, and numbers that are not finite.
     """
     queries = np.ascontiguousarray(queries, np.float32)
     checked(rows, queries, k)

@@ -230,7 +230,7 @@ class RowStore:
 
     folder: Path
     about: str
-    """Description of the encoder as JSON, stored for people."""
+    """Description of the encoder as JSON."""
     codec: Codec
     row_bytes: int = 0
     """Bytes of a row if a text may have any number of rows; 0 if each has one, whose size the first

@@ -177,7 +177,7 @@ class Room:
         return Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def decision(self, table: Table, fresh: bool = True) -> Decision | None:
-        """Return which system is best by the judged queries.
+        """Return which system is best by the judged queries, whose pairs are all judged and none is deferred.
 
         None for fewer than two systems, no judged query, or a pool of unknown origin.
 
@@ -187,6 +187,7 @@ class Room:
         if not about.get("targets") or len(self.tasks.systems) < 2:
             return None
         left = {query for query in self.tasks.of_query if not table.is_full(query)}
+        left |= {event.query for event in table.standing.current("judge") if event.kind == "later"}
         judged, last = len(self.tasks.of_query) - len(left), table.standing.last
         if self._decided is None or self._decided[0] != judged or (fresh and self._decided[1] != last):
             graded = any(event.kind in GRADED for event in table.standing.current())

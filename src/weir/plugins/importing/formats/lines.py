@@ -312,7 +312,7 @@ def _two(contents: Contents) -> str:
 
 @reader("two-columns", "identifier and text between a tab", _two, general=True)
 def read_two(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries or documents from lines of identifier, tab and text; the file's name says which."""
+    """Yield documents, or queries if the file's name says so, from lines of identifier, tab and text."""
     yield from two_columns(contents, documents=not contents.says(*_TOPICS))
 
 
@@ -341,7 +341,7 @@ def _topics(contents: Contents) -> str:
 
 @reader("trec-topics", "topics in TREC's tags or XML", _topics)
 def read_topics(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries from TREC topics, with the title (or query) as text; other fields are metadata."""
+    """Yield queries from TREC topics: the title (or query) as text; desc, narr, question, narrative as metadata."""
     topics = _TOPIC.findall(contents.text) or [("", body) for body in _TOP.findall(contents.text)]
     for n, (own, body) in enumerate(topics, 1):
         fields = {

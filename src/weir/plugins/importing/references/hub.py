@@ -266,8 +266,9 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
     again: look up the branch's present commit instead of the remembered one.
     fetch: False raises DownloadError unless it was imported before.
 
-    Raises DownloadError if the hub cannot be reached or a checksum differs; BadValue for a
-    missing or unknown subset or no judgments; FormatError for a malformed file.
+    With HF_HUB_OFFLINE and no remembered commit, the hub library's cache is read. Raises DownloadError if the hub
+    cannot be reached or a checksum differs; BadValue for a missing or unknown subset or no judgments; FormatError
+    for a malformed file.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None
