@@ -350,10 +350,13 @@ def test_a_field_without_a_name_plays_no_role(tmp_path, row, value):
     ],
     ids=str,
 )
-def test_relevant_documents_beside_the_columns_of_another_tool_are_asked_about(tmp_path, row, kind):
+def test_judged_documents_beside_the_columns_of_another_tool_are_asked_about(tmp_path, row, kind):
     path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row | {"doc_id": "d1", "relevance": 1}) + "\n")
+    with pytest.raises(BadValue, match=r"'doc_id' names judged documents.*`columns='doc=doc_id'`"):
+        weir.import_files(path, tmp_path / "out")
     path.write_text(json.dumps(row | {"gold_ids": ["d1", "d2"]}) + "\n")
-    with pytest.raises(BadValue, match=r"'gold_ids' names relevant documents.*`columns='relevant=gold_ids'`"):
+    with pytest.raises(BadValue, match=r"'gold_ids' names judged documents.*`columns='relevant=gold_ids'`"):
         weir.import_files(path, tmp_path / "out")
     columns = {"relevant": "gold_ids", "query": next(iter(row))}
     assert weir.import_files(path, tmp_path / "out", columns).whole["judgments"] == {"test": 2}
