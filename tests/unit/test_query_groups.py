@@ -57,6 +57,7 @@ def test_macro_and_micro_means_and_their_intervals():
     groups = {q: q.partition("_")[0] for q in NAMES[2:]}
     by = found.by(groups)
     assert list(by) == ["pay", "ship", "tax"]
+    assert by.ungrouped == 2
     assert by.lacking == ("2 queries have no group and count among all queries alone",)
     assert by["ship"].of("nDCG@10").tolist() == found.of("nDCG@10")[8:16].tolist()
     assert by.micro() == found.means()

@@ -462,8 +462,10 @@ class GroupedScores(Mapping[str, Scores]):
     whole: Scores
     """Scores of all queries."""
     parts: Mapping[str, Scores]
+    ungrouped: int
+    """Queries without a group; they count only in `whole`."""
     lacking: tuple[str, ...] = ()
-    """Sentences on queries without a group, which count only in `whole`."""
+    """`QueryGroups.lacking` of all queries."""
 
     @staticmethod
     def of(scores: Scores, groups: QueryGroups) -> GroupedScores:
@@ -472,7 +474,8 @@ class GroupedScores(Mapping[str, Scores]):
         if not rows:
             raise BadValue(f"`by={groups.name!r}`: none of the {len(scores.queries)} queries has a group")
         parts = {group: scores.take(at) for group, at in rows.items()}
-        return GroupedScores(groups.name, scores, parts, tuple(groups.lacking(scores.queries)))
+        ungrouped = len(scores.queries) - sum(map(len, rows.values()))
+        return GroupedScores(groups.name, scores, parts, ungrouped, tuple(groups.lacking(scores.queries)))
 
     def __getitem__(self, label: str) -> Scores:
         return self.parts[label]
