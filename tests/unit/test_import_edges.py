@@ -339,3 +339,26 @@ def test_a_field_without_a_name_plays_no_role(tmp_path, row, value):
         found.append([(one.name, one.read_text()) for one in files])
         assert ("(no name)" in "\n".join(report.lines())) == (given != rows)
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ({"user_input": "red boots", "reference": "a"}, "ragas"),
+        ({"input": "red boots", "expected_output": "a"}, "deepeval-goldens"),
+        ({"question": "red boots", "contexts": ["a b"], "answer": "a"}, "ragas"),
+    ],
+    ids=str,
+)
+def test_judged_documents_beside_the_columns_of_another_tool_are_asked_about(tmp_path, row, kind):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row | {"doc_id": "d1", "relevance": 1}) + "\n")
+    with pytest.raises(BadValue, match=r"'doc_id' names judged documents.*`columns='doc=doc_id'`"):
+        weir.import_files(path, tmp_path / "out")
+    path.write_text(json.dumps(row | {"gold_ids": ["d1", "d2"]}) + "\n")
+    with pytest.raises(BadValue, match=r"'gold_ids' names judged documents.*`columns='relevant=gold_ids'`"):
+        weir.import_files(path, tmp_path / "out")
+    columns = {"relevant": "gold_ids", "query": next(iter(row))}
+    assert weir.import_files(path, tmp_path / "out", columns).whole["judgments"] == {"test": 2}
+    assert weir.import_files(path, tmp_path / "out", as_kind=kind).whole["queries"] == 1
+    assert '"gold_ids": ["d1", "d2"]' in (tmp_path / "out" / "queries.jsonl").read_text()

@@ -19,6 +19,7 @@ from weir.core.run import Run
 from weir.datasets.load import load
 from weir.errors import BadValue, FormatError, WeirError, printable
 from weir.files.atomic import atomic_dir, check_replaceable, write_text
+from weir.files.column_names import identifier_names, usual
 from weir.files.import_report import REPORT, not_imported
 from weir.files.layouts import ABOUT, SAVED, CollectionPart, find_layout
 from weir.files.paths import path_of
@@ -40,6 +41,7 @@ from weir.plugins.importing.items import (
     Choices,
     Document,
     FileRemark,
+    FoundQuery,
     Item,
     ItemKey,
     Judgment,
@@ -111,6 +113,17 @@ def _read_file(
                 chosen, evidence = choose_reader(first, file.kind)
             read = _accounted(chosen, chain([first], batches), choices, counts)
             items = tuple(spill_documents(read, path.name, counts, spill, watch))
+            kept = dict.fromkeys(
+                name for item in items if isinstance(item, FoundQuery) for name in item.metadata
+            )
+            role, unread = "relevant", usual(kept, "relevant")
+            if not unread and usual(kept, "grade"):
+                role, unread = "doc", identifier_names(kept, "doc")
+            if unread and not (file.kind or chosen.general):
+                raise BadValue(
+                    f"'{unread[0]}' names judged documents, which {chosen.title} has in other columns: choose, as in "
+                    f"`columns='{role}={unread[0]}'`, or `as_kind='{chosen.name}'`, which keeps it as metadata"
+                )
             refuse_swapped(path, reduce(add, map(order_of, items), OrderCounts()))
             remarks = [item for item in items if isinstance(item, (FileRemark, Used, Refused))]
             if len(remarks) == len(items) and not counts.counts and not counts.left_out:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -41,6 +41,12 @@ _PATH = "ai.observability."
 
 def _answer(text: str) -> dict[str, str]:
     return {"answer": text} if text else {}
+
+
+def _used(rows: Sequence[TableRow], names: tuple[str, str]) -> Iterator[Used]:
+    for role, name in zip(("relevant", "retrieved"), names, strict=True):
+        if any(name in row.fields for row in rows):
+            yield Used(role, name)
 
 
 def _context_keys(value: object, mark: str = "") -> list[ItemKey]:
@@ -91,7 +97,7 @@ def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
     """
     rows = _samples(contents)
     by_id = any(name in row.fields for row in rows for name in _BY_ID)
-    yield from map(Used, ("relevant", "retrieved"), _BY_ID if by_id else _BY_TEXT)
+    yield from _used(rows, _BY_ID if by_id else _BY_TEXT)
     for row in rows:
         yield from read_whole(row, _sample_by_id if by_id else _sample_by_text)
 
@@ -146,7 +152,7 @@ def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Yield queries with answers from goldens of DeepEval: `context` is relevant, `retrieval_context` a
     ranking."""
     names, mark = ("context", "retrieval_context"), choices.between or "|"
-    yield from map(Used, ("relevant", "retrieved"), names)
+    yield from _used(contents.rows, names)
     for row in contents.rows:
         yield from read_whole(row, partial(_one_golden, mark))
     cells = (dict.get(row.fields, name) for row in contents.rows for name in names)

@@ -176,7 +176,8 @@ def _records(contents: Contents) -> list[TableRow]:
             contents.rows[0].fields.take(name)
             one.track_with(row.fields)
         return rows
-    return [TableRow.of("the object", value)] if _has_role(value, "query", "query_id") else []
+    asks = _has_role(value, "query", "query_id") or value.keys() & {*contents.roles.values()}
+    return [TableRow.of("the object", value)] if asks else []
 
 
 def _has_role(fields: Mapping[str, Any], *roles: str) -> bool:
