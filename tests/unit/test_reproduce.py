@@ -15,8 +15,9 @@ from tests.unit.test_cli import refused
 from weir.cli import main
 from weir.datasets import catalogue
 from weir.datasets.load import load
+from weir.errors import WeirError
 from weir.experiment.published import published
-from weir.experiment.reproduce import reproduce
+from weir.experiment.reproduce import _Rescored, _scored_again, reproduce
 from weir.experiment.reproductions import reproduction_tables, run_words
 from weir.experiment.results import finished_cells, open_cell, whereabouts
 from weir.experiment.stages import records_in, write_record
@@ -318,6 +319,17 @@ def test_a_page_names_a_known_collection_by_its_name_wherever_it_lay(tmp_path):
         words = run_words("brook-facts", [cell_])
         assert words[words.index("-d") + 1] == named
         assert ("--fetch" in words) == (named == "brook-facts")
+
+
+def test_a_mean_over_a_group_is_scored_again_by_all_its_members(tied):
+    check = reproduce(tied)[0]
+    off, member = replace(check, outcome="off", because=""), open_cell(tied / "scifact" / "a")
+    assert _scored_again(off, [_Rescored(member)] * 2, None, False) == check
+    absent = _Rescored(member, place=tied / "nowhere")
+    with pytest.raises(WeirError):
+        _scored_again(off, [_Rescored(member), absent], None, False)
+    settings().home.rename(tied / "elsewhere")
+    assert _scored_again(off, [_Rescored(member)] * 2, None, False).outcome == "not scored again"
 
 
 def test_a_difference_that_another_order_of_ties_closes_is_inside_what_ties_allow(tied, capsys, monkeypatch):

@@ -17,6 +17,7 @@ from weir.core.run import Run
 from weir.core.scores import Row
 from weir.core.short_names import short_names
 from weir.core.tables import Table, sentences, table_of
+from weir.datasets import catalogue
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, WeirError
 from weir.experiment.published import (
@@ -153,35 +154,55 @@ def reproduce(
             models = names.claimed(row.system, known.dataset) if name is None else (name,)
             checks = _checks(row, place, known, models, decimals, nearest, other)
             for check in checks:
-                claim, because = check.published, None
-                outcome: Outcome = "explained"
-                if check.outcome == "off" and claim is not None and not again.is_here:
-                    far = again.is_beyond(claim, row, decimals)
-                    outcome = "off" if far else "not scored again"
-                    remedy = f"say where it lies now with `collection={ {cell.collection: 'PATH'} }`"
-                    tried = "could explain this difference" if far else f"were tried; {remedy}"
-                    because = (
-                        f"the collection {whereabouts(cell)}; neither ties nor the publisher's rules {tried}"
-                    )
-                elif check.outcome == "off" and claim is not None:
-                    ways = documented(publisher_of(claim.model), parse_measure(check.measure))
-                    means = ((reason, again.mean_under(scoring)) for reason, scoring in ways)
-                    because = next((r for r, m in means if m is not None and claim.agrees(m, decimals)), None)
-                    if because is None:
-                        within = again.agrees_within(claim, parse_measure(check.measure), decimals)
-                        note = again.tied_cut(parse_measure(check.measure))
-                        outcome, because = "within ties" if within else "off", "" if within else note
-                checks_found.append(
-                    check if because is None else replace(check, outcome=outcome, because=because)
-                )
+                claim = check.published
+                far = claim is not None and not again.is_here and again.is_beyond(claim, row, decimals)
+                checks_found.append(_scored_again(check, [again], decimals, far))
     places = places_of(cells, names.collections)
     for row in group_rows([replace(cell, label="") for cell in cells]):
         known, other = places[row.dataset]
         known = replace(known, queries=row.queries)
         models = names.claimed(row.system, known.dataset) if name is None else (name,)
-        checks_found += _checks(row, (str(root), known.split), known, models, decimals, nearest, other)
+        parts = [
+            _Rescored(cell, lie_at.get(cell.collection))
+            for cell in cells
+            if cell.system == row.system and cell.dataset in catalogue.group(row.dataset).members
+        ]
+        for check in _checks(row, (str(root), known.split), known, models, decimals, nearest, other):
+            checks_found.append(_scored_again(check, parts, decimals, False))
     titles = {cell.system: cell.title for cell in cells}
     return [replace(check, title=titles.get(check.system, "")) for check in checks_found]
+
+
+def _scored_again(
+    check: PublishedCheck, parts: Sequence[_Rescored], decimals: int | None, far: bool
+) -> PublishedCheck:
+    """Return a check that is off with the reason for its difference, or as left open; other checks as they are.
+
+    parts: the result, or the members of a group's mean.
+    far: the rankings alone show that nothing explains the difference.
+    """
+    claim, measure = check.published, parse_measure(check.measure)
+    if check.outcome != "off" or claim is None:
+        return check
+    outcome: Outcome
+    if (absent := next((part for part in parts if not part.is_here), None)) is not None:
+        remedy = f"say where it lies now with `collection={ {absent.cell.collection: 'PATH'} }`"
+        tried = "could explain this difference" if far else f"were tried; {remedy}"
+        why = f"the collection {whereabouts(absent.cell)}; neither ties nor the publisher's rules {tried}"
+        return replace(check, outcome="off" if far else "not scored again", because=why)
+    for reason, scoring in documented(publisher_of(claim.model), measure):
+        if claim.agrees(_mean_under(parts, scoring), decimals):
+            return replace(check, outcome="explained", because=reason)
+    low, high = (_mean_under(parts, Scoring(measure, ties)) for ties in ("worst", "best"))
+    within = low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
+    note = next(filter(None, (part.tied_cut(measure) for part in parts)), "")
+    outcome = "within ties" if within else "off"
+    return replace(check, outcome=outcome, because="" if within else note)
+
+
+def _mean_under(parts: Sequence[_Rescored], scoring: Scoring) -> float:
+    means = [mean for part in parts if (mean := part.mean_under(scoring)) is not None]
+    return math.fsum(means) / len(means) if len(means) == len(parts) else math.nan
 
 
 def _checks(
@@ -260,14 +281,6 @@ class _Rescored:
             return None
         run, qrels, k = self._read
         return defined_mean(rescored(run, qrels, scoring, k), scoring.measure)
-
-    def agrees_within(self, claim: PublishedScore, measure: Measure, decimals: int | None) -> bool:
-        """Return True if a published score lies between the means under the worst and best order of ties."""
-        ends = [self.mean_under(Scoring(measure, ties)) for ties in ("worst", "best")]
-        if None in ends or any(math.isnan(end) for end in ends if end is not None):
-            return False
-        low, high = (end for end in ends if end is not None)
-        return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def is_beyond(self, claim: PublishedScore, row: Row, decimals: int | None) -> bool:
         """Return True if the rankings alone show that neither ties nor the publisher's rules give a published
