@@ -530,3 +530,19 @@ def test_long_identifiers_are_put_in_order_as_bytes():
         BadValue, match=f"an identifier of 4,097 bytes; expected at most {IDENTIFIER_BYTES:,}"
     ):
         Ids.of(["x" * 4097])
+
+
+@pytest.mark.parametrize("column", ["query_id", "doc_id"])
+def test_a_long_identifier_of_a_large_parquet_file_is_refused_before_a_batch_repeats_it(
+    tmp_path, monkeypatch, column
+):
+    from weir.files import tables
+
+    monkeypatch.setattr(tables, "_CODED_BYTES", 0)
+    monkeypatch.setattr(tables, "_batches", lambda *_: pytest.fail("a batch was read"))
+    rows = {"query_id": ["q1"] * 3, "doc_id": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]}
+    rows[column] = [*rows[column][:2], "d" * 5000]
+    table, path = pa.table(rows), tmp_path / "r.parquet"
+    parquet.write_table(table, path, row_group_size=2)
+    with pytest.raises(FormatError, match="an identifier of 5,000 bytes"):
+        weir.Run.load(path)

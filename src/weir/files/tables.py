@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -70,6 +71,8 @@ def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
     names = table_columns(path, parquet)
     columns = [names[at] for at in _read_columns(names, kind, path)]
     with table_errors(path):
+        if parquet and path.stat().st_size > _CODED_BYTES:
+            _refuse_long_identifiers(path, columns[:2])
         yield from _chunks(_batches(path, columns, parquet), columns, kind, path)
 
 
@@ -197,6 +200,19 @@ def _batches(path: Path, columns: list[str], parquet: bool, rows: int = BLOCK_RO
         # Offsets of a damaged file would lead anywhere, also where its bytes are counted.
         for batch in _counted(path, (_valid(batch.select(columns)) for batch in batches)):
             yield from _pieces(batch, rows)
+
+
+def _refuse_long_identifiers(path: Path, columns: list[str]) -> None:
+    """Raise FormatError for a longer identifier in a row group's dictionary, which a batch may repeat in every row."""
+    compute = require("pyarrow.compute", "run")
+    file = _opened_parquet(path, columns)
+    for group in range(file.metadata.num_row_groups):
+        for batch in itertools.islice(file.iter_batches(1, [group], columns, use_threads=False), 1):
+            for values in (one.dictionary for one in batch.columns if hasattr(one, "dictionary")):
+                longest = compute.max(compute.binary_length(values)).as_py() or 0
+                if longest > IDENTIFIER_BYTES:
+                    size = f"an identifier of {longest:,} bytes"
+                    raise FormatError(path, size, f"at most {IDENTIFIER_BYTES:,}")
 
 
 def _valid(batch: Arrow) -> Arrow:
