@@ -195,3 +195,13 @@ def test_a_grid_says_so_before_it_starts(tmp_path):
     shelf = StageCache(tmp_path, tmp_path, dataset, lambda *said: None)
     with pytest.raises(UnknownName, match="field of these documents named 'nope'"):
         shelf.run_stage(parse_system('bm25 >> score(bm25(fields=["nope"]))'), 10)
+
+
+@pytest.mark.parametrize("kind", [Corpus, Queries])
+@pytest.mark.parametrize("value", [None, 5, float("nan"), b"x", ["x"]])
+def test_a_value_that_is_no_text_is_refused_and_nothing_within_a_row_is_an_empty_text(kind, value):
+    with pytest.raises(BadValue, match=r"(document|query) 'a' is \w+; expected a text or a dict with"):
+        kind.of({"a": value})
+    for nothing in (None, float("nan")):
+        assert kind.of({"a": {"text": nothing}}).text.tolist() == [""]
+    assert kind.of({"a": {"text": 0}}).text.tolist() == ["0"]

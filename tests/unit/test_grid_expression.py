@@ -105,6 +105,11 @@ def test_settings_in_python_make_the_same_grid():
         factorial(BM25, {"k1": range(100), "b": range(100)})
 
 
+def test_settings_beside_a_text_are_refused():
+    with pytest.raises(BadValue, match="is a text, which has its settings in braces"):
+        factorial("bm25(k1={0.9, 1.2})", {"b": [0.4]})
+
+
 def test_a_grid_runs_from_the_command_a_file_and_python(tmp_path, capsys):
     pytest.importorskip("numba", reason="needs the `run` extra (numba)")
     data = write_collection(tmp_path / "mine")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -222,13 +223,18 @@ class Queries:
         such columns, or a Series of texts by identifier.
 
         Metadata are instruction, filter, candidates, excluded, unanswerable and group labels. Raises BadValue
-        for wrong types of these, and for an invalid or repeated identifier.
+        for wrong types of these and of queries, and for an invalid or repeated identifier.
         """
         queries = _by_identifier(queries, "queries", "{identifier: text, or a dict with text}")
         if set(map(type, queries.values())) == {str}:
             return Queries(Ids.of(queries), Strings.of(queries.values()))  # type: ignore[arg-type]  # texts
-        records = [dict(q) if isinstance(q, Mapping) else {"text": str(q)} for q in queries.values()]
-        texts = [str(row.pop("text", None) or "") for row in records]
+        for name, query in queries.items():
+            if not isinstance(query, (str, Mapping)):
+                raise BadValue(
+                    f"query '{name}' is {type(query).__name__}; expected a text or a dict with text"
+                )
+        records = [dict(q) if isinstance(q, Mapping) else {TEXT: q} for q in queries.values()]
+        texts = [_text_of(row.pop(TEXT, None)) for row in records]
         try:
             metadata = QueryMetadata.of(records)
         except MetadataError as error:
@@ -341,6 +347,10 @@ def _by_identifier(
     return found
 
 
+def _text_of(value: object) -> str:
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
+
+
 def _parts_of(name: object, document: object) -> tuple[str, str, dict[str, object]]:
     if isinstance(document, str):
         return "", document, {}
@@ -348,7 +358,7 @@ def _parts_of(name: object, document: object) -> tuple[str, str, dict[str, objec
         own = {str(k): v for k, v in document.items() if k not in (ID, TITLE, TEXT, "metadata")}
         inner = document.get("metadata")
         own |= inner if isinstance(inner, Mapping) else {} if inner is None else {"metadata": inner}
-        return str(document.get(TITLE) or ""), str(document.get(TEXT) or ""), own
+        return _text_of(document.get(TITLE)), _text_of(document.get(TEXT)), own
     raise BadValue(
         f"document '{name}' is {type(document).__name__}; expected a text or a dict with title and text"
     )

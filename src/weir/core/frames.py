@@ -92,7 +92,8 @@ def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and n
         return [json_value(one) for one in value]
     if isinstance(value, (np.ndarray, Ids)):
         return json_value(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
 def rebuilt(kind: type[T], values: object) -> T:

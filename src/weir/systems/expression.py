@@ -286,6 +286,10 @@ def factorial(
     Raises BadValue for a setting without values and too many combinations, and the errors of making a system.
     """
     if isinstance(given, str):
+        if settings is not None:
+            raise BadValue(
+                f"'{given}' is a text, which has its settings in braces; settings are of a function"
+            )
         return parse_systems(given)
     values = {name: tuple(several) for name, several in (settings or {}).items()}
     for name, several in values.items():

@@ -375,8 +375,9 @@ def request_for(
     for kind in filter(None, kinds.values()):
         READERS.get(kind)
     files = tuple(InputFile(path, roles, kinds[path]) for path in listed)
-    chosen = choices if isinstance(choices, Choices) else Choices(**(choices or {}))
-    return ImportRequest(files, Path(corpus) if corpus is not None else None, chosen)
+    if not isinstance(choices, Choices):
+        choices = Choices(**{str(name): value for name, value in (choices or {}).items()})
+    return ImportRequest(files, Path(corpus) if corpus is not None else None, choices)
 
 
 def _no_file(folder: Path) -> str:
