@@ -153,7 +153,7 @@ def test_latex_compiles(tmp_path):
     table = table_of(
         [["system", "x"], [signs, marked], ["[b]", Cell("1", second=True)]], title=signs, notes=[signs]
     )
-    text = "\n".join([r"\documentclass{article}\usepackage{booktabs,amssymb}\begin{document}",
+    text = "\n".join([r"\documentclass{article}\usepackage{booktabs,amssymb,array,graphicx}\begin{document}",
                       tables_as_text([table, sentences(signs), table], "latex"), r"\end{document}"])  # fmt: skip
     (tmp_path / "x.tex").write_text(text, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"]

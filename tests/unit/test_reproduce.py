@@ -16,7 +16,7 @@ from weir.cli import main
 from weir.datasets import catalogue
 from weir.datasets.load import load
 from weir.errors import WeirError
-from weir.experiment.published import published
+from weir.experiment.published import PublishedNames, published
 from weir.experiment.reproduce import _Rescored, _scored_again, reproduce
 from weir.experiment.reproductions import reproduction_tables, run_words
 from weir.experiment.results import finished_cells, open_cell, whereabouts
@@ -319,6 +319,18 @@ def test_a_page_names_a_known_collection_by_its_name_wherever_it_lay(tmp_path):
         words = run_words("brook-facts", [cell_])
         assert words[words.index("-d") + 1] == named
         assert ("--fetch" in words) == (named == "brook-facts")
+
+
+def test_published_as_takes_every_name_by_which_results_are_shown(tmp_path):
+    cell(tmp_path, "a", {"nDCG@10": 0.5}, system='dense("minilm")')
+    cells = finished_cells(tmp_path)
+    assert {*PublishedNames.of(["minilm=all-MiniLM-L6-v2"], cells).models} == {'dense("minilm")'}
+    for name in ("scifact", "scifact:test"):
+        assert PublishedNames.of([f"{name}=nfcorpus"], cells).collections == {"scifact": "nfcorpus"}
+    several = [replace(one, dataset=f"scifact:{one.split}", split=one.split) for one in cells]
+    several.append(replace(several[0], dataset="scifact:dev", split="dev"))
+    named = PublishedNames.of(["scifact=nfcorpus"], several).collections
+    assert named == {"scifact:test": "nfcorpus", "scifact:dev": "nfcorpus"}
 
 
 def test_a_mean_over_a_group_is_scored_again_by_all_its_members(tied):

@@ -72,10 +72,12 @@ def _means_column(c: Comparison, systems: Sequence[str]) -> list[GridCell | None
 
 
 def _comparison_page(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    means, pairs = pair_tables(comparisons)
+    means, pairs = pair_tables(comparisons, every=False)
     if len({(c.dataset, c.group) for c in comparisons}) > 1:
         return (*grids_marked(_comparison_grids(comparisons)), pairs)
     title = comparisons[0].dataset if comparisons else ""
+    if len(measures := {c.measure for c in comparisons}) == 1:
+        pairs = replace(pairs.without(1), title=measures.pop())
     return replace(means.without(0), title=title), pairs.without(0)
 
 

@@ -39,7 +39,7 @@ def audit_command(
     TARGETS: collections by name or path, a results folder of weir run, or judgments and run files (QRELS
     RUN...). Findings come worst first: "wrong" (a number is not what it says), "serious" (conclusions may
     change), "caution", "note". A check runs if everything that it needs is there. Findings leave the exit
-    code at 0. With --expand or --regression a file is written instead, and nothing is audited.
+    code at 0. With --expand or --regression-queries a file is written instead, and nothing is audited.
     """
     if listed:
         return present(api.listings.checks())

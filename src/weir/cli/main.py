@@ -298,7 +298,7 @@ class _Commands(click.Group):
 
 def _refuse_repeated(command: click.Command, args: list[str]) -> None:
     # Click would take the last value, and say nothing of the others.
-    context = click.Context(command, **command.context_settings)
+    context = click.Context(command, **{**SETTINGS, **command.context_settings})  # the help option is kept
     try:
         _, _, order = command.make_parser(context).parse_args(list(args))
     except click.UsageError:

@@ -209,10 +209,10 @@ class Table:
         return "\n\n".join([*title, *above, *(["\n".join(lines)] if lines else []), *notes])
 
     def latex(self) -> str:
-        """Return a LaTeX tabular for the packages booktabs and, with triangles, amssymb.
+        """Return a LaTeX tabular for the packages that its first line names, such as booktabs.
 
         The best value is bold, the second underlined; verdicts and letters are superscripts. The title is set above,
-        sentences in small print below; commands are comments.
+        sentences in small print below; commands are comments. A table wider than the text is made as wide as it.
         """
         second = any(cell.second for row in self.rows for cell in row)
         notes = self.notes if self.own is None else self.own
@@ -221,22 +221,37 @@ class Table:
         if self.header:
             head = _latex_row(_latex_escaped(name[:1].upper() + name[1:] if i < self.keys else name)
                               for i, name in enumerate(self.header))  # fmt: skip
-            longest = [
-                max((len(row[i].text) for row in self.rows), default=0) for i in range(len(self.header))
+            cells = [
+                [f"{row[i].text} {row[i].more}".strip() for row in self.rows] for i in range(len(self.header))
             ]
-            prose = rf"p{{{0.5 / max(1, sum(n > _PROSE for n in longest)):.2f}\linewidth}}"
-            shape = "".join(
-                "r" if i in self.numbers else prose if n > _PROSE else "l" for i, n in enumerate(longest)
-            )
+            longest = [max(map(len, column), default=0) for column in cells]
+            widths = [max(len(name), n) for name, n in zip(self.header, longest, strict=True)]
+            wide = sum(min(n, _PROSE) + 2 for n in widths) > _TEXT_WIDTH
+            share = 0.5 / max(1, sum(n > _PROSE for n in longest))
+            rooms = [rf"{share:.2f}\linewidth" if n > _PROSE else "" for n in longest]
+            if wide:  # in two lines, if words allow
+                words = [
+                    max((len(w) for cell in column for w in cell.split()), default=0) for column in cells
+                ]
+                rooms = [
+                    f"{0.55 * max(w, n / 2):.0f}em" if n > _BROKEN and w < n else ""
+                    for w, n in zip(words, longest, strict=True)
+                ]
+            left = [rf">{{\raggedright\arraybackslash}}p{{{room}}}" if room else "l" for room in rooms]
+            shape = "".join("r" if i in self.numbers else one for i, one in enumerate(left))
             rows = [_latex_row(_latex(c, i in self.numbers) for i, c in enumerate(row)) for row in self.rows]
-            lines += [rf"\noindent\begin{{tabular}}{{{shape}}}", r"\toprule", head, r"\midrule"]
-            lines += [*rows, r"\bottomrule", r"\end{tabular}"]
+            table = [rf"\begin{{tabular}}{{{shape}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
+            before, after = (r"\resizebox{\linewidth}{!}{%" + "\n", "}") if wide else ("", "")
+            lines += [rf"\noindent{before}" + "\n".join(table), rf"\end{{tabular}}{after}"]
         if small := [rf"{_latex_escaped(one.strip())}\par" for one in sentences if one]:
             lines += [r"{\par\smallskip\footnotesize\raggedright", *small, r"}\medskip"]
-        drawn = "\n".join(lines)
-        packages = f"% packages: booktabs{', amssymb' * (_TRIANGLE in drawn)}"
+        whole = "\n".join(lines)
+        needed = {"amssymb": _TRIANGLE, "array": r"\arraybackslash", "graphicx": r"\resizebox"}
+        packages = ", ".join(
+            ["% packages: booktabs", *(name for name, sign in needed.items() if sign in whole)]
+        )
         commands = [f"% {printable(line)}" for line in self.commands]
-        return "\n".join([*commands, *[packages] * bool(self.header), drawn])
+        return "\n".join([*commands, *[packages] * bool(self.header), whole])
 
     def __repr__(self) -> str:
         return self.text()
@@ -302,6 +317,10 @@ class Table:
 
 _PROSE = 60
 """Characters of a text above which LaTeX breaks the lines of its column."""
+_BROKEN = 24
+"""Likewise, in tables wider than the text."""
+_TEXT_WIDTH = 72
+"""Characters of a row, blanks between columns included, that fit a page of LaTeX's article class."""
 _ON_PAPER = 90
 """Characters of a row that a sheet holds; longer rows have smaller letters in print."""
 FIRST, _EXCERPT = 10, 80

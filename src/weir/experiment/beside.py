@@ -237,6 +237,11 @@ def foremost(others: Sequence[str], claimed: Collection[str]) -> list[str]:
     return first if len(others) - len(first) > _SHOWN else list(others)
 
 
+_DECIMALS = 5
+"""Decimals shown of a published score that has more; MTEB rounds all but a few means to as many."""
+_LONGEST = len("0.") + _DECIMALS
+
+
 def _beside_pages(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
     own = list(dict.fromkeys(one.system for one in scores if not one.source))
     short = dict(zip(own, short_names(own), strict=True))
@@ -261,9 +266,8 @@ def _beside_tables(scores: Sequence[BesideScore], long: bool = False) -> tuple[T
         numbered = one.source and len(sources) <= MOST_SOURCES
         more = f"[{sources.index((one.source, one.note)) + 1}]" if numbered else ""
         more = OTHER_DATA if one.other_data else more
-        shown.setdefault(one.system, {})[one.dataset, one.measure] = Cell(
-            one.printed, more=more, value=one.value
-        )
+        text = one.printed if len(one.printed) <= _LONGEST else f"{one.value:.{_DECIMALS}f}"
+        shown.setdefault(one.system, {})[one.dataset, one.measure] = Cell(text, more=more, value=one.value)
     names = [measure if len(datasets) == 1 else dataset if len(measures) == 1 else f"{dataset} {measure}"
              for dataset, measure in places]  # fmt: skip
     lines: list[list[str | Cell]] = [["system", *names]]

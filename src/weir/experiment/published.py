@@ -17,6 +17,7 @@ import numpy as np
 from weir.argument_types import checked
 from weir.core.results import ResultKind
 from weir.core.run import Run
+from weir.core.short_names import short_names
 from weir.core.strings import Float64, Int64
 from weir.core.tables import Table, table_of
 from weir.datasets import catalogue
@@ -276,8 +277,14 @@ class PublishedNames:
         """
         systems = {name: {cell.label or cell.system, cell.system} for cell in cells
                    for name in (cell.system, cell.label, cell.title) if name}  # fmt: skip
+        own_names = list(dict.fromkeys(cell.system for cell in cells))
+        for name, short in zip(own_names, short_names(own_names), strict=True):
+            systems.setdefault(short, systems[name])
         systems |= {one.model: {one.model} for one in given}
-        datasets = {name: cell.dataset for cell in cells for name in (cell.collection, cell.dataset)}
+        datasets = dict[str, dict[str, None]]()
+        for cell in cells:
+            for name in {cell.collection, cell.dataset, f"{cell.collection}:{cell.split}"}:
+                datasets.setdefault(name, {})[cell.dataset] = None
         models, collections = dict[str, tuple[str, ...]](), dict[str, str]()
         for text in texts:
             parts = text.split("=")  # names of systems may hold a "=", too
@@ -307,7 +314,7 @@ class PublishedNames:
                 place = next((name for name in called if name in known), None)
                 if place is None:
                     raise UnknownName("collection with published scores", published_name, known)
-                collections[datasets[own]] = place
+                collections |= dict.fromkeys(datasets[own], place)
         return PublishedNames(models, collections)
 
     def claimed(self, system: str, dataset: str) -> tuple[str, ...]:

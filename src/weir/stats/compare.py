@@ -1160,18 +1160,26 @@ def briefly_named(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], 
     return relabelled(comparisons, names), [f"{n}: {system}" for system, n in names.items() if n != system]
 
 
-def pair_tables(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+def pair_tables(comparisons: Sequence[Comparison], every: bool = True) -> tuple[Table, ...]:
     """Return two tables of all comparisons for a page: means with marks of significance, and pairs of systems
-    with verdicts."""
+    with verdicts.
+
+    every: list all pairs, else `shown_pairs` with a note on their number.
+    """
     comparisons, legend = briefly_named(comparisons)
     lines = [
         [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]
         for c in comparisons
-        for p in c.pairs
+        for p in (c.pairs if every else shown_pairs(c))
     ]
     head = ["dataset", "measure", *_PAIR_HEAD, "verdict"]
     [means] = _marked_means(comparisons)
-    pairs = table_of([head, *lines], right=5, keys=3, tail=1, notes=means.notes)
+    whole = sum(len(c.pairs) for c in comparisons)
+    partly = (
+        f"{len(lines)} of {whole} pairs are listed, those with the best system or the baseline; JSON has all"
+    )
+    notes = (*[partly] * (len(lines) < whole), *means.notes)
+    pairs = table_of([head, *lines], right=5, keys=3, tail=1, notes=notes)
     baselines = {c.baseline for c in comparisons if c.baseline is not None}
     marked = [f"triangles: better or worse than {name}, by the verdicts below" for name in baselines]
     lettered = any(s.letters for c in comparisons for s in c.standings)
@@ -1408,10 +1416,13 @@ def _lacking_intervals(comparisons: Sequence[Comparison], least: int) -> list[st
         for n, unit in dict.fromkeys((c.count, c.unit) for c in comparisons if c.count < least)
     ]
     enough = [c for c in comparisons if c.count >= least]
-    if any(s.low is None for c in enough for s in c.standings) or any(
-        p.low is None for c in enough for p in c.pairs
-    ):
-        lines.append("no interval: values that are all equal, or parts of a single query")
+    lacking = [s.system for c in enough for s in c.standings if s.low is None]
+    lacking += [f"{p.second} - {p.first}" for c in enough for p in c.pairs if p.low is None]
+    if lacking:
+        more = f" and {len(lacking) - 1:,} more" * (len(lacking) > 1)
+        lines.append(
+            f"no interval of {lacking[0]}{more}: values that are all equal, or parts of a single query"
+        )
     return lines
 
 
