@@ -36,7 +36,7 @@ RECORDS: Hook[[object, Literal["documents", "queries"]], Mapping[str, object] | 
 
 
 def check_view(view: object) -> None:
-    """Raise BadValue unless `view` is a str of one or more names between blanks; they are not looked up."""
+    """Raise BadValue unless `view` is a text of names separated by blanks; whether fields have them is not checked."""
     if not isinstance(view, str) or not view.split():
         raise BadValue(f"view is {view!r}; expected names of fields, such as 'title text'")
 

@@ -564,7 +564,8 @@ def _refuse_exchanged_queries(buffer: LineBuffer, stop: int, rows: ParsedRows) -
 
 
 def _rounds(names: Sequence[str]) -> int:
-    """Return how often names count up from their first, "0" or "1", in steps of 1; 0 if they do anything else."""
+    """Return how often names begin anew at their first, "0" or "1", as 2 for 0 1 2 0 1; 0 unless all others count up
+    by 1."""
     at, rounds = 0, 0
     for name in names if names[0] in ("0", "1") else ():
         at, rounds = (int(name), rounds + 1) if name == names[0] else (at + 1, rounds)

@@ -199,7 +199,8 @@ def ranked_by(run: Run, conventions: Conventions) -> Run:
 
 @checked
 def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conventions = DEFAULT) -> Scores:
-    """Return the scores of a run joined with judgments, and their range over orders of ties if documents tie.
+    """Return the scores of a run joined with judgments; if documents tie, also their least and greatest values over
+    the orders of tied documents.
 
     Raises BadValue if no query counts, and if the conventions need a mean or range over orders that cannot be
     computed.

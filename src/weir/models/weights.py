@@ -73,7 +73,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class _Names:
-    """An architecture's names of tensors; the number of the layer replaces "{}"."""
+    """How an architecture names its tensors; "{}" stands for the number of the layer."""
 
     layer: str
     query: str

@@ -60,7 +60,7 @@ two lines of resampled means are named R@100, and the first is R@10."""
 
 @dataclass(frozen=True)
 class BircoScore:
-    """A figure that BIRCO's program prints, and the score by the measure that its name promises."""
+    """A figure that BIRCO's program prints under a measure's name, and the score by this measure."""
 
     dataset: str
     system: str

@@ -249,8 +249,8 @@ def power(
     test: "permutation", "t" or "bootstrap-shift".
     pilot: number of queries from which the deviation was estimated, by default `queries`.
 
-    With a deviation of 0 it is 0 or 1, or alpha for a difference of 0. Raises BadValue for fewer than two
-    queries, a negative deviation, alpha outside 0..1 or a test of unknown power.
+    Without deviation the power is 1, or 0 if so few queries cannot reach alpha; of a difference of 0 it is alpha.
+    Raises BadValue for fewer than two queries, a negative deviation, alpha outside 0..1 or a test of unknown power.
     """
     detection = _checked(min(queries, pilot or queries), deviation, alpha, test)
     if deviation == 0:

@@ -163,8 +163,8 @@ def _bounds_by_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreB
 
 
 def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
-    """Return (nDCG's numerator over judged documents, float64[queries]; discount of each unjudged document at
-    its rank, float64[n], 0 beyond the cut-off)."""
+    """Return two arrays: nDCG's numerator over judged documents, float64[queries], and the discount at the rank of
+    each unjudged document, float64[n], 0 beyond the cut-off."""
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
     query, judged_rank, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)

@@ -354,8 +354,8 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield the range (largest minus smallest) of the systems' means in random permutations, in blocks
-    float64[permutations of the block].
+    """Yield the largest minus the smallest of the systems' means in each random permutation, in blocks
+    float64[permutations].
 
     values: float64[systems, queries], permuted among systems within each query.
     """

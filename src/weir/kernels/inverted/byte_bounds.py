@@ -32,7 +32,7 @@ def in_memory(windows: Iterator[Bytes], shape: tuple[int, int, int]) -> Bytes:
 
 
 class ByteBounds(NamedTuple):
-    """Upper bounds of impacts, a byte for each frequent term and document."""
+    """Upper bounds of the scores that frequent terms add to documents (impacts), in one byte each."""
 
     number: Int32
     """int32[V]: column of a term; -1 for none."""

@@ -38,7 +38,8 @@ def serve(
     read_only: bool = False,
     browser: bool = True,
 ) -> None:
-    """Serve a folder until interrupted, after passing each judge's URL to `say`.
+    """Serve the pages of a results folder, or of a folder of pools to judge, until interrupted; pass each judge's URL
+    to `say` first.
 
     host: listen here. Another than loopback needs `token`.
     ports: the first free one is taken. 0 is any.

@@ -99,8 +99,10 @@ def numbers(vector: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(name: str) -> int:
-    """Print a tool's answers to the test vectors on standard input as JSON lines; return 0, or 3 if it is not
-    installed."""
+    """Print a head with a tool's version, then its answers to the test vectors, as JSON lines; return 0.
+
+    Standard input holds one object with "vectors". Prints {"not_installed": reason} and returns 3 without the tool.
+    """
     # What tools print themselves must not fall between the answers.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)

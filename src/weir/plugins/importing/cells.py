@@ -64,7 +64,8 @@ class Cells(dict[str, Any]):
         return value
 
     def opened(self, name: str) -> Any:  # noqa: ANN401  JSON's values
-        """Return a field's value, marked as used; text that spells a list or object is parsed, in the record too.
+        """Return a field's value, None without the field, and mark it as used; text that spells a list or object is
+        parsed, and replaced in the record.
 
         Raises ValueError for a malformed or abridged list.
         """

@@ -313,7 +313,8 @@ class _Identifiers:
             self._of_text.setdefault(key.text, set()).add(key.id)
 
     def of(self, key: ItemKey) -> str:
-        """Return a key's identifier: its own, else the known one of its text, else one made from the text.
+        """Return a key's identifier: its own, else that of the item with its text, else the text if it is a known
+        identifier, else one made from the text.
 
         Raises ValueError for an empty key, a text with several identifiers, and one above IDENTIFIER_BYTES.
         """
@@ -472,8 +473,9 @@ REASONS_SHOWN = 3
 
 
 def reasons(refused: Iterable[tuple[str, str]]) -> str:
-    """Return up to three different reasons with their first places, and the number of others.
+    """Return a text with up to three different reasons, each with its first place, and the number of others.
 
+    refused: (place, reason).
     Reasons that differ only in values and numbers count as one.
     """
     first_of: dict[str, str] = {}

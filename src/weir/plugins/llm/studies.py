@@ -427,8 +427,11 @@ def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
 
 
 def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
-    """Return the agreement of several samples of answers on the prompts that all have; NaN without common
-    prompts."""
+    """Return how often two samples of answers give a prompt the same verdict: the share of equal pairs, over the
+    prompts that all samples have.
+
+    Answers without a clear verdict equal one another. The share is NaN without common prompts.
+    """
     values = [{answer.prompt: answer for answer in answers} for answers in samples]
     common = [prompt for prompt in values[0] if all(prompt in one for one in values)]
     others = len({prompt for one in values for prompt in one}) - len(common)

@@ -177,8 +177,10 @@ def read_trec_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def qrels_lines(contents: Contents) -> Iterator[Item]:
-    """Yield judgments from lines of query, perhaps an iteration, document and grade; pairs alone have grade
-    1."""
+    """Yield the judgment of each line "query [iteration] document grade"; "query document" has grade 1, with a remark.
+
+    Lines of other lengths are yielded as Refused, iterations that hold data as LeftOut.
+    """
     pairs, second = False, Counter[str]()
     for where, cells in _cells(contents):
         second.update(cells[1:2] if len(cells) == 4 else ())
