@@ -349,7 +349,7 @@ class Journal:
             return None if undone is None else standing.numbered[int(undone.undoes or 0)]
 
     def claim(self, items: Iterable[Item], since: float | None = None) -> None:
-        """Record that items are shown to their judges now, or at `since` (seconds from 1970), replacing earlier ones."""
+        """Record that items are shown now, or at `since` (seconds from 1970), replacing earlier ones."""
         with self.writing(), _storing(self.path):
             shown = time.time() if since is None else since
             rows = [(*item, shown) for item in items]
