@@ -207,9 +207,7 @@ def _with_unanswered(row: Row) -> bool:
 def _rate_of_answers(scores: Scores) -> float:
     if scores.judged is not None:
         return known_mean(scores.judged[scores.answered])
-    counted = np.ones(len(scores.queries), np.bool_)
-    if scores.conventions != "default":
-        counted = ~np.isnan(scores.values).all(axis=0)
+    counted = (scores.conventions == "default") | ~np.isnan(scores.values).all(axis=0)
     answered = int(np.count_nonzero(counted & scores.answered))
     return scores.judged_at_10 * int(np.count_nonzero(counted)) / answered if answered else math.nan
 
