@@ -69,7 +69,7 @@ def when(evidence: str, test: Callable[[Contents], object]) -> Detect:
 
 
 def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
-    """Return a detector of files with all these columns and none of `without`; its evidence is the columns' names."""
+    """Return a detector of files with all these columns and none of `without`; its evidence is their names."""
 
     def detect(contents: Contents) -> str:
         columns = set(contents.columns)
@@ -79,7 +79,7 @@ def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
 
 
 def has_keys(*names: str) -> Detect:
-    """Return a detector of files of one JSON object with all these keys; its evidence is the keys, else ""."""
+    """Return a detector of files of one JSON object with all these keys, which are its evidence."""
 
     def detect(contents: Contents) -> str:
         value = contents.rows[0].fields if len(contents.rows) == 1 else contents.value

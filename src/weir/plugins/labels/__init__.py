@@ -1,4 +1,1 @@
-"""Choose documents to judge, and measure how good labels are.
-
-Begin with `api.py`, which is `weir.labels`.
-"""
+"""Choose documents to judge, and measure how good labels are: `api.py` is `weir.labels`."""
