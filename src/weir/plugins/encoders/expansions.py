@@ -429,13 +429,12 @@ class Words:
     def _of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return the words of texts as (ptr int64[texts + 1], distinct words, weights, word numbers): text t has the
-        words ptr[t]:ptr[t + 1].
+        """Return the words of texts: (ptr int64[texts + 1], distinct words, weights, word numbers).
 
         ptr, token, weight: tokens of text t are ptr[t]:ptr[t + 1].
 
-        A text's words are distinct and sorted by number, each with the largest weight of its first pieces; special
-        tokens are left out.
+        A text's words are sorted by number, each once with the largest weight of its first pieces; special tokens are
+        left out.
         """
         use = ~self.special[token]
         text = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[use]

@@ -96,8 +96,8 @@ class Cells(dict[str, Any]):
 
         apart: fields to leave unused.
 
-        Also left unused: empty values, vectors, bytes, and lists or objects called filter, candidates, excluded,
-            instruction or unanswerable.
+        Empty values, vectors, bytes, and lists or objects of fields that weir reads (filter, candidates ...) stay
+        unused.
         """
         left = {
             name: value

@@ -171,10 +171,7 @@ def table_at(value: object, *path: str) -> dict[str, Any]:
 
 
 def members_at(value: object, *path: str) -> list[tuple[str, Any]]:
-    """Return the (name, value) pairs of the object at a path of names, marked as used; [] if there is none.
-
-    For objects whose names are data, such as identifiers.
-    """
+    """Return the (name, value) pairs of the object at a path of names, all marked as used; [] if there is none."""
     table = table_at(value, *path)
     if isinstance(table, Cells):
         table.take(KEYED, *table)

@@ -67,7 +67,6 @@ class _MatchCounts:
     documents: set[str] = field(default_factory=set)
 
     def sentence(self) -> str:
-        """Return a sentence on how many documents matched, and how words were compared."""
         by_characters = "as characters, whatever their case and white space"
         by_tokens = "as whole tokens of the text, after Unicode's NFD and in lower case, as DPR does"
         ways = [by_characters] * (self.judgments > self.by_tokens) + [by_tokens] * (self.by_tokens > 0)
@@ -508,7 +507,7 @@ class Merged:
 def keep_document(item: Document, name: str, counts: FileCounts, spill: DocumentSpill) -> None:
     """Add a document under the identifier `name` to the database, and count it as new, repeated or refused.
 
-    Refused is an identifier that has another text there.
+    It is refused if the identifier has another text there.
     """
     outcome = spill.add(name, item)
     if outcome == "other":

@@ -64,12 +64,12 @@ def reader(
 
 
 def when(evidence: str, test: Callable[[Contents], object]) -> Detect:
-    """Return a detector that gives `evidence` if the test holds, else ""."""
+    """Return a detector: a function of a file's contents that returns `evidence` if the test holds, else ""."""
     return lambda contents: evidence if test(contents) else ""
 
 
 def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
-    """Return a detector of files with all these columns and none of `without`; its evidence is their names."""
+    """Return a detector of files with all these columns and none of `without`; its evidence is the names, else ""."""
 
     def detect(contents: Contents) -> str:
         columns = set(contents.columns)
@@ -79,7 +79,7 @@ def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
 
 
 def has_keys(*names: str) -> Detect:
-    """Return a detector of files of one JSON object with all these keys, which are its evidence."""
+    """Return a detector of files of one JSON object with all these keys; its evidence is the keys, else ""."""
 
     def detect(contents: Contents) -> str:
         value = contents.rows[0].fields if len(contents.rows) == 1 else contents.value

@@ -1,1 +1,4 @@
-"""Choose documents to judge, and measure how good labels are: `api.py` is `weir.labels`."""
+"""Choose documents to judge, and measure how good labels are.
+
+Begin with `api.py`, which is `weir.labels`.
+"""

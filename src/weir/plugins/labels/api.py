@@ -127,8 +127,7 @@ def rank_agreement(
     measure: Measure | str = "nDCG@10",
     words: Sequence[str] = (),
 ) -> ResultSet[OrderAgreement]:
-    """Return Kendall's tau between the orders of systems by the first and by each other labels (`weir labels agree
-    --run`).
+    """Return Kendall's tau between the orders of systems by the first labels and by each of `others`.
 
     first, others, words: see `agree`.
     runs: rankings, to see whether the order of systems survives. In Python also by name.
@@ -153,14 +152,14 @@ def people(
     measure: Measure | str = "nDCG@10",
     words: Sequence[str] = (),
 ) -> ResultSet[People]:
-    """Return the agreement and consistency of the people who judged (`weir labels people`).
+    """Return how far the people who judged agree with each other and with their own second grades (`weir labels
+    people`).
 
     labels, others: a journal of `weir open --judge`, or labels as `agree` takes them.
     measure: the measure for the human ceiling, which scores one person's order by another's labels.
     words: grades of labels that are no numbers, such as "partly relevant=1".
 
-    Consistency is of each person's first and second grades. Raises BadValue for a measure whose mean over the orders
-    of tied documents is not known.
+    Raises BadValue for a measure without a mean over the orders of tied documents.
     """
     by_name = _labels_by_name((labels, *others), words)
     again: dict[str, Qrels] = {}
@@ -196,8 +195,8 @@ def holes(
     collection: the runs' collection, by name or path. Its rules hold (self-matches, candidates, queries without an
         answer).
 
-    Raises BadValue without labels, if nothing is unjudged or labelled, if people and model labelled no document in
-    common, and for a measure without score bounds.
+    Raises BadValue if nothing is unjudged or labelled, people and model labelled no document in common, or the
+    measure has no score bounds.
     """
     people, by_model = (
         None if labels is None else labels_from(labels_given(labels)) for labels in (human, model)
@@ -342,8 +341,8 @@ def next_queries(
     width: wanted half width of the intervals, from which the number of queries follows.
     out: the folder of the sheet; by default none is written.
 
-    Raises BadValue without `count` or `width`, if nothing is left to judge, for a folder that exists, and as
-    `estimate` does.
+    Raises BadValue as `estimate`, without `count` or `width`, if nothing is left to judge, and for a folder that
+    exists.
     """
     human, collection = judged_by(human, collection)
     labels, rules = (_people(human, sheets), _labels(model)), ScoringRules.of(collection)

@@ -45,13 +45,12 @@ from weir.stats.significance import adjusted
 
 
 def corrected_precision(labelled: Float64, relevant: Float64, confusion: Float64, k: int) -> Estimate:
-    """Return the mean precision at k by people's labels, within 0..1, estimated from a model's labels and error
-    rates.
+    """Return mean precision at k by people's labels, in 0..1, estimated from a model's labels and its error rates.
 
     labelled, relevant: float64[queries], documents of the first k that the model labelled, and called relevant.
     confusion: float64[queries, 2, 2], counts of pairs labelled by both, by [people's, model's] label; 1 is relevant.
 
-    Unlabelled documents count as not relevant. Raises BadValue if people gave a single label, or if the model is no
+    Unlabelled documents count as not relevant. Raises BadValue if people gave a single label, or the model is no
     better than chance or contradicts its error rates.
     """
     # Source: Rogan and Gladen 1978. Errors are linearised over queries as in Binder 1983, the limit of a bootstrap of
@@ -161,8 +160,7 @@ def _variances_within_strata(
 def allocated(
     variances: QueryVariances, cost: Float64, more: int | None, width: float | None = None
 ) -> Int64:
-    """Return how many more queries of each stratum to judge, int64[strata], to narrow the intervals most for each
-    pair.
+    """Return how many more queries to judge in each stratum, int64[strata], for the narrowest intervals.
 
     cost: float64[strata], pairs to judge for a query.
     more: number of queries; None for as many as `width` takes, or all.
@@ -261,9 +259,9 @@ class _LabelledRuns:
         measure: Measure,
         design: SampleDesign = AT_RANDOM,
     ) -> _LabelledRuns:
-        """Return the runs' values by both labels.
+        """Return each run's values by people's and by the model's labels.
 
-        Raises BadValue for a measure that is condensed, has no cut-off or is not in ESTIMABLE (SUMS if pairs were
+        Raises BadValue for a measure that is condensed, without cut-off or not in ESTIMABLE (SUMS if pairs were
         drawn), and for too few queries judged by both.
         """
         by_ideal = dict(measure.settings).get("gain") == "scaled"  # RBP by the best grade of the query

@@ -92,7 +92,7 @@ class HumanCeiling:
 
 
 def human_ceilings(labels: Mapping[str, Qrels], measure: Measure) -> list[HumanCeiling]:
-    """Return the score of each judge's order of documents by each other judge's labels, preceded by the mean of all.
+    """Return the mean score, then the score of each judge's order of documents by each other judge's labels.
 
     Only documents that both graded are ranked; ties count as the mean over their orders. Raises BadValue if no two
     judges share a pair, and for a measure without such a mean.

@@ -136,8 +136,9 @@ def pools_of(
     origin: Mapping[str, object] | None = None,
     lot: bool = False,
 ) -> list[JudgingPool]:
-    """Return a pool for each collection, written to `out` (several: to a folder for each in it) unless that is None.
+    """Return a pool for each collection, and write each to `out`, or for several collections to a folder in it.
 
+    out: None writes nothing.
     origin: more entries of the description beside each sheet.
     lot: see `judging_pool`.
 
@@ -306,8 +307,8 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
 def about_sheet(path: Path) -> dict[str, Any]:
     """Return the description beside a sheet; {} if it is missing or invalid.
 
-    Entries: `subject` (the collection), `names` (of systems), and the arguments `targets` and `collections` of `weir
-        labels pool`.
+    It holds `subject` (the collection), `names` (of systems), and the arguments `targets` and `collections` of `weir
+    labels pool`.
     """
     with suppress(OSError, FormatError):
         content = read_json(path.with_name(ABOUT))

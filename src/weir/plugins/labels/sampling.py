@@ -341,11 +341,11 @@ class SampleDesign:
     def chance_of_none(
         self, queries: Ids, drawn: NDArray[np.bool_], part: NDArray[np.bool_], drawable: NDArray[np.bool_]
     ) -> float:
-        """Return the probability that a draw of as many queries contains none of a part.
+        """Return the probability that a random draw of as many queries as `drawn` contains none of `part`.
 
-        drawn, part, drawable: bool[queries]: the judged queries, the part, and the queries that could be drawn.
+        drawn, part, drawable: bool[queries]; `drawable` are the queries that could be drawn.
 
-        Queries without a weight count as the least likely of those with one.
+        Queries without a weight count as the least likely of the others.
         """
         if self.weights is not None:
             codes = self.weights.queries.codes(queries.strings)
@@ -376,7 +376,7 @@ AT_RANDOM = SampleDesign()
 
 @dataclass(frozen=True, eq=False)
 class PairedValues:
-    """A system's values, or differences of two systems, by people's and by the model's labels."""
+    """A system's values by query, or differences of two systems, by people's and by the model's labels."""
 
     human: Float64
     """float64[n], from people's labels."""
@@ -420,7 +420,7 @@ class DrawnQueries:
 
     @staticmethod
     def of(design: SampleDesign, queries: Ids, mine: NDArray[np.integer]) -> DrawnQueries:
-        """Return the model's queries split into judged (`mine`, their positions) and not judged by people.
+        """Return the model's queries, split by whether people judged them; `mine` are the positions of the judged.
 
         Raises BadValue for too few queries, also of a stratum, and for a query without stratum or weight.
         """

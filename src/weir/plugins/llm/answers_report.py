@@ -115,13 +115,12 @@ def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
 def query_traces(
     cells: Sequence[ResultCell], query: str | None = None, verdicts: Collection[str] = ()
 ) -> list[QueryTrace]:
-    """Return the prompts about each query and their stored answers, by system with an LLM re-ranker; no request is
-    sent.
+    """Return each system's prompts about each query, with the stored answers; no request is sent.
 
     query: a query's identifier; None for all.
     verdicts: keep only prompts with these verdicts (VERDICTS).
 
-    Raises UnknownName for an unknown query or verdict; BadValue without a language model, after changes of
+    Raises UnknownName for an unknown query or verdict; BadValue without an LLM re-ranker, after changes of
     collection, settings or prompts, or without the first stage's rankings.
     """
     for kind in verdicts:

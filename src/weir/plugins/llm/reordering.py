@@ -255,10 +255,10 @@ def rank_bands(
 def reach(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[ReachedDocuments, ReachedDocuments, tuple[float, float, float]]:
-    """Return (documents of first-stage ranks up to k, deeper documents, difference of their ratios).
+    """Return how many relevant documents a re-ranking moved into the first k: (from ranks up to k, from deeper ranks,
+    difference).
 
-    The ratios are of relevant documents moved into the first k to those in a perfect order; the difference is (value,
-    low, high), deeper minus first.
+    The difference is (value, low, high) of the ratios to a perfect order, deeper minus first.
     """
     rows = _Candidates.of(first, second, qrels, rules, depth)
     early = rows.place <= rules.k

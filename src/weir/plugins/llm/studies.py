@@ -424,8 +424,7 @@ def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
 
 
 def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
-    """Return the share of equal pairs of verdicts, over the prompts that all samples of answers have; NaN without
-    any.
+    """Return how often two samples of answers give a prompt the same verdict; NaN without a prompt that all have.
 
     Answers without a clear verdict equal one another.
     """

@@ -123,7 +123,7 @@ class ScoreVerdict:
 def answer_text(reply: ChatReply) -> str:
     """Return an answer's text without its thoughts and outer white space; "" if it is all thought.
 
-    At most the last 16,384 characters, with ASCII digits and repeated marks cut to three.
+    At most the last 16,384 characters, digits as ASCII, and repeated marks cut to three.
     """
     text = _REPEATED.sub(r"\1\1\1", reply.text[-MAX_ANSWER_CHARACTERS:])
     text = _THOUGHT_END.split(text)[-1]

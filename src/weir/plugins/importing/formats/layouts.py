@@ -220,9 +220,9 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _identifiers_within(contents: Contents, own: str) -> tuple[str, list[str], list[Any]]:
-    """Return (name, rejected names, values) of the entry in each row's `metadata` that identifies it.
+    """Return (name, rejected names, values) of the entry of each row's `metadata` that identifies the row.
 
-    Rejected are entries whose values repeat. Without unique identifiers (`own`, [], None for each row).
+    Rejected are entries whose values repeat; without unique identifiers (`own`, [], None for each row).
     """
     inner = [
         one if isinstance(one := dict.get(row.fields, "metadata"), Cells) else Cells()

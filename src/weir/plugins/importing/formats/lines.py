@@ -138,7 +138,7 @@ def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
 def run_lines(contents: Contents) -> Iterator[Item]:
     """Yield rankings from lines in TREC's format, to be ordered by score; a Refused for a malformed line.
 
-    Tags that show several systems give a run each.
+    Tags that show several systems become a run each.
     """
     rankings: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
     remarks, lines = 0, _cells(contents, blanks=True)

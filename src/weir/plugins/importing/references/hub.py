@@ -393,8 +393,8 @@ def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> 
 
 
 def folder_patterns(folder: Path, subset: str) -> list[str]:
-    """Return patterns, relative to the folder, of the files that `from_folder` imports, one for each folder and
-    ending in it."""
+    """Return patterns, relative to the folder, of the files that `from_folder` imports, one for each folder and file
+    ending."""
     paths = (Path(part.path) for part in chosen_parts(parts_of(_paths(folder)), subset, str(folder)))
     return sorted({(path.parent / f"*{path.suffix}").as_posix() for path in paths})
 
