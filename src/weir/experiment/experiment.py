@@ -311,7 +311,7 @@ DEPTH = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """The share of a grid's cells with which one of several processes begins; raises BadValue beyond 1..`of`."""
+    """The share of a grid's cells that one of several processes computes first; raises BadValue unless 1 to `of`."""
 
     number: int
     """From 1 to `of`."""
