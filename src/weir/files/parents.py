@@ -26,7 +26,7 @@ _DOCUMENTS = {
 
 
 def read_parents(path: Path) -> dict[str, str]:
-    """Return {passage: document} of a file of two columns, plain or compressed; a header is skipped.
+    """Return {passage: document} of a file of two columns, plain or compressed, without a header.
 
     Raises FormatError for a missing file, other columns, empty cells, a passage with two documents, and no passage.
     """
