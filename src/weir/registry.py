@@ -31,7 +31,7 @@ NAME_CHARACTERS = 80
 
 
 class Registry(Generic[T]):
-    """A mapping from names to values, such as measures, whose look-ups may import a module or a plug-in.
+    """A mapping from names to values, such as measures; a look-up may import a module or a plug-in.
 
     kind: a word for the values in messages, such as "measure".
     lazy: a package that registers its names when they are looked up.

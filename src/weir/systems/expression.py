@@ -40,7 +40,7 @@ T = TypeVar("T")
 def parse_system(text: str) -> Retriever:
     """Return the system named by a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)`.
 
-    Raises UnknownName for an unknown system or setting, BadValue for malformed text, a grid, and a repeated
+    Raises UnknownName for an unknown system or setting; BadValue for malformed text, a grid, and a repeated
     or bad setting.
     """
     tree = expression_tree(text)
@@ -100,7 +100,7 @@ def system(given: object, name: str | None = None, version: str | None = None) -
     name: printed name of a function or object, by default its own or its class's. A lambda needs a name.
     version: identifies a function or object for stored results. Without it, each process computes them again.
 
-    Raises UnknownName for an unknown system or setting, BadValue for malformed text, other values, and a bad
+    Raises UnknownName for an unknown system or setting; BadValue for malformed text, other values, and a bad
     or registered name.
     """
     if isinstance(given, str) and name is None and version is None:

@@ -340,7 +340,7 @@ def search(
     queries: float32[Q, d].
     similarity: dot, or cosine, which is 0 for a vector of length 0.
     tie_rank: int32[N], a permutation that orders equal scores, ascending; None for document numbers.
-    first_pass: how candidates are found, which changes only the time.
+    first_pass: how candidates are found; changes only the time.
 
     Scores are summed in double and rounded to float32. Raises BadValue for k below 1, unequal dimensions, and
     numbers that are not finite.
