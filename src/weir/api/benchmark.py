@@ -73,6 +73,8 @@ class Benchmark:
         """
         dataset, system = cell
         name = dataset.name if isinstance(dataset, Dataset) else str(dataset)
+        if isinstance(dataset, Dataset) and name not in self.datasets:
+            name += f":{dataset.split}"  # of several splits
         titled = {title: one for one, title in self.titles.items()}
         scores = self.scores.get((name, titled.get(str(system), str(system))))
         if scores is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +39,7 @@ def dataset_notes(
     notes: list[Note] = []
     for one in datasets:
         notes += [
-            *_split_notes(one),
+            *_split_notes(one, {other.split for other in datasets if other.layout == one.layout}),
             *_unasked_notes(one),
             *_empty_notes(one),
             *judgment_notes(one, measures),
@@ -223,9 +223,9 @@ def _barred(dataset: Dataset) -> Iterator[str]:
         )
 
 
-def _split_notes(dataset: Dataset) -> list[Note]:
-    others = [split for split in dataset.splits if split != dataset.split]
-    if not others or dataset.split == "test":
+def _split_notes(dataset: Dataset, counted_too: Collection[str]) -> list[Note]:
+    others = [split for split in dataset.splits if split not in counted_too]
+    if not others or "test" in counted_too:
         return []
     more = f"another one is chosen after the name, as in {dataset.name}:{others[0]}"
     return [Note(f"{dataset.name}: the split {dataset.split} counts, not {', '.join(others[:5])}", more)]

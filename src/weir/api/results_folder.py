@@ -254,6 +254,8 @@ def run_grid(
     if titles:
         keep_order(path_of(folder), labels=titles)
     loaded, measures = grid.loaded_datasets(), [str(measure) for measure in measures_of(grid.measures)]
+    called = zip(loaded, experiment.experiment.split_names(loaded), strict=True)
+    loaded = [one if one.name == name else replace(one, name=name) for one, name in called]  # as tables do
     judged = [one for one in loaded if not one.unjudged]
     systems = grid.parsed_systems()
     notes = dataset_notes(judged, measures, grid.k, grid.drop_self or None) + language_notes(loaded, systems)

@@ -235,8 +235,8 @@ def foremost(others: Sequence[str], claimed: Collection[str]) -> list[str]:
     return first if len(others) - len(first) > _SHOWN else list(others)
 
 
-_DECIMALS = 5
-"""Decimals shown of a published score that has more; MTEB rounds all but a few means to as many."""
+_DECIMALS = 4
+"""Decimals shown of a published score that has more, as of one's own; `long=True` and JSON have all of them."""
 _LONGEST = len("0.") + _DECIMALS
 
 
@@ -264,7 +264,7 @@ def _beside_tables(scores: Sequence[BesideScore], long: bool = False) -> tuple[T
         numbered = one.source and len(sources) <= MOST_SOURCES
         more = f"[{sources.index((one.source, one.note)) + 1}]" if numbered else ""
         more = OTHER_DATA if one.other_data else more
-        text = one.printed if len(one.printed) <= _LONGEST else f"{one.value:.{_DECIMALS}f}"
+        text = one.printed if long or len(one.printed) <= _LONGEST else f"{one.value:.{_DECIMALS}f}"
         shown.setdefault(one.system, {})[one.dataset, one.measure] = Cell(text, more=more, value=one.value)
     names = [measure if len(datasets) == 1 else dataset if len(measures) == 1 else f"{dataset} {measure}"
              for dataset, measure in places]  # fmt: skip

@@ -97,7 +97,7 @@ def compare_cells(
     baseline: compare all systems with this one; None compares all pairs.
 
     Leaves out datasets with one system or without the baseline, and systems without the measure. Across datasets,
-    compares systems that all datasets have; a complete group counts as one dataset if there are others. Raises
+    compares systems that all datasets have. A complete group counts as one dataset if there are others. Raises
     BadValue if no dataset has two systems and two queries, UnknownName for an unscored measure or an unknown
     baseline.
     """
@@ -657,7 +657,7 @@ def gate_cases(
     common: bool = False,
     collections: Mapping[str, Dataset] | None = None,
 ) -> tuple[GateCases, list[Note]]:
-    """Return (score tables to gate, one for each measure, dataset and group of queries; notes).
+    """Return (score tables to gate, one for each measure, dataset and group of queries, then notes).
 
     sides: baseline and candidate systems, paired by name. A single one on each side is always a pair.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.

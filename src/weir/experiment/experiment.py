@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -375,19 +376,26 @@ def _silent(stage: str, done: int, total: int) -> None: ...
 
 
 def distinct_datasets(loaded: Iterable[Dataset]) -> list[Dataset]:
-    """Return the datasets, each once; raises BadValue for two datasets or splits of one name."""
-    distinct: dict[str, Dataset] = {}
+    """Return the datasets, each split once; raises BadValue for two datasets of one name, unless both are in memory
+    and of different splits."""
+    distinct: dict[tuple[str, str], Dataset] = {}
     for dataset in loaded:
-        first = distinct.setdefault(dataset.name, dataset)
-        if first.layout != dataset.layout:
+        distinct.setdefault((dataset.name, dataset.split), dataset)
+        for other in distinct.values():
+            parts = other.folder and dataset.folder and other.split != dataset.split
+            if other.name != dataset.name or other.layout == dataset.layout or parts:
+                continue
             raise BadValue(
                 f"two different datasets are named '{dataset.name}'; rename one of the folders, or give a Dataset "
                 "another name"
             )
-        if first.split != dataset.split:
-            splits = f"the splits {first.split} and {dataset.split}"
-            raise BadValue(f"{dataset.name}: found {splits}; expected one, the other in a run of its own")
     return list(distinct.values())
+
+
+def split_names(datasets: Sequence[Dataset]) -> list[str]:
+    """Return the name of each dataset, followed by its split, as in scifact:dev, if several splits have the name."""
+    splits = Counter(dataset.name for dataset in datasets)
+    return [one.name + f":{one.split}" * (splits[one.name] > 1) for one in datasets]
 
 
 @checked_fields
@@ -501,7 +509,7 @@ class Experiment:
                             judged = dict(zip(marks, (d.qrels_fingerprint for d in of), strict=True))
                             keep_order(at, judgments=judged)
                         done[number] = completed
-            return [cell_of(*done[number]) for number in sorted(done)]
+            return [cell_of(*done[n], cells[n].stages.dataset.split) for n in sorted(done)]
         except Exception:  # raised again; what cannot be made, for whatever reason, is not missing
             if begun is not None and not done:
                 take_back_order(at, *begun)
@@ -516,14 +524,14 @@ class Experiment:
         systems.
         """
         measures = measures_of(self.measures)
-        cells = [cell.finished(measures) for cell in self.cells(path_of(at), _silent)]
-        return [cell_of(*one) for one in cells if one is not None]
+        cells = [(cell.finished(measures), cell) for cell in self.cells(path_of(at), _silent)]
+        return [cell_of(*one, cell.stages.dataset.split) for one, cell in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
         """Return the distinct datasets, with groups replaced by their members.
 
-        Raises the errors of `load`, FormatError for damaged contents or missing documents, BadValue for two datasets
-        or splits of one name.
+        Raises the errors of `load`, FormatError for damaged contents or missing documents, BadValue for two
+        datasets of one name.
         """
         loaded: list[Dataset] = []
         for reference in self.datasets:

@@ -26,7 +26,7 @@ from weir.datasets import catalogue
 from weir.datasets.load import Dataset, judged_or_not, load
 from weir.datasets.names import named_split
 from weir.errors import BadValue, WeirError
-from weir.experiment.experiment import Capacity, Experiment, distinct_datasets, refuse_other_runs
+from weir.experiment.experiment import Capacity, Experiment, distinct_datasets, refuse_other_runs, split_names
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
 from weir.experiment.stage_store import silent
 from weir.files.atomic import temporary_folder
@@ -341,7 +341,12 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
                 _Subject(dataset.name, len(dataset.corpus), len(dataset.queries), (0.0, 0.0), dataset)
             )
     distinct = distinct_datasets(one.dataset for one in subjects if one.dataset is not None)
-    subjects = [one for one in subjects if one.dataset is None or any(one.dataset is d for d in distinct)]
+    names = dict(zip(map(id, distinct), split_names(distinct), strict=True))
+    subjects = [
+        one if one.dataset is None else replace(one, name=names[id(one.dataset)])
+        for one in subjects
+        if one.dataset is None or id(one.dataset) in names
+    ]
     for system in systems:
         for dataset in distinct:
             refuse_other_runs(system, dataset)
@@ -462,7 +467,7 @@ def _unscored(subject: _Subject, part: Pipeline, k: int) -> str:
     if subject.dataset is None:
         candidates, reranked = (subject.queries * count for count in _estimated_candidates(subject, part, k))
     else:
-        adapted = adapted_to(part, subject.name, subject.dataset.instruction)
+        adapted = adapted_to(part, subject.dataset.name, subject.dataset.instruction)
         candidates, reranked = (int(some.sum()) for some in shown_candidates(adapted, subject.dataset, k))
     missed = candidates - reranked
     return unscored_note(str(part), missed, candidates, "up to ") if missed > 0 else ""
@@ -600,7 +605,7 @@ def _prompted(
             _, depth = _estimated_candidates(subject, pipeline, k)
             estimate = part.plan_words(depth, subject.queries, document, query)
         else:
-            adapted = adapted_to(pipeline, subject.name, dataset.instruction)
+            adapted = adapted_to(pipeline, dataset.name, dataset.instruction)
             part = adapted.reranker
             assert isinstance(part, Prompting)  # it is adapted to what it was
             part = part.for_collection(dataset)

@@ -657,9 +657,9 @@ def _cells_of(folder: Path) -> list[ResultCell]:
     return [cell for cell in cells if not inner or cell.folder.parent == place]
 
 
-def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
-    """Return the finished result in a folder, with these rows; raises StoreError if it was removed."""
-    alike = (cell for cell in _cells_in(folder) if bool(rows) == bool(cell.rows))
+def cell_of(folder: Path, rows: Sequence[Row], split: str) -> ResultCell:
+    """Return the finished result of a split in a folder, with these rows; raises StoreError if it was removed."""
+    alike = (cell for cell in _cells_in(folder) if cell.split == split and bool(rows) == bool(cell.rows))
     cell = next((cell for cell in alike if all(row in cell.rows for row in rows)), None)
     if cell is None:
         raise StoreError(f"{folder}: removed while the grid ran, by another process; run the grid again")

@@ -1,4 +1,4 @@
-"""Encode texts on several devices, with one process for each device that takes texts when it is idle."""
+"""Encode texts on several devices, with a process for each."""
 
 from __future__ import annotations
 

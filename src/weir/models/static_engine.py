@@ -1,4 +1,4 @@
-"""Encode a text as the mean of its tokens' vectors, looked up in a table."""
+"""Encode a text as the mean of its tokens' vectors from a table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StaticTable:
 
 
 def static_engine(checkpoint: Checkpoint, head: AnyHead) -> StaticTable:
-    """Return an engine that averages token vectors of the checkpoint's table.
+    """Return an engine that averages the token vectors of a checkpoint's table.
 
     Raises BadValue for a head without mean pooling, and a table with a mapping or weights; StoreError without
     a table.

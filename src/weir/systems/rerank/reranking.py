@@ -52,10 +52,10 @@ RELATIVE_STEP = 2.0**-20
 
 
 def fill_unscored(values: Float64, ptr: Int64) -> Float64:
-    """Return a finite, distinct score for each candidate, float64[candidates]: scored candidates are ordered by
-    `values` among themselves, unscored ones stay at their rank.
+    """Return finite, distinct scores, float64[candidates]: scored candidates are ordered by `values` among
+    themselves, unscored ones keep their rank.
 
-    values: float64[candidates], NaN if unscored, in the first stage's order.
+    values: float64[candidates] in the first stage's order, NaN if unscored.
     ptr: int64[queries + 1], offsets of each query.
     """
     score = np.empty(len(values))
@@ -75,12 +75,12 @@ def fill_unscored(values: Float64, ptr: Int64) -> Float64:
 
 
 def settled_by_place(values: Float64, ptr: Int64) -> Float64:
-    """Return scores without ties, float64[candidates]; the first stage's order breaks ties.
+    """Return scores without ties, float64[candidates]; ties follow the first stage's order.
 
-    values: float64 in the first stage's order. LOWEST_SCORE becomes the lowest score.
+    values: float64[candidates] in the first stage's order; LOWEST_SCORE counts as the query's lowest score.
     ptr: int64[queries + 1], offsets of each query.
 
-    Distinct scores keep their order, and their values unless nearly equal.
+    Distinct scores keep their order; nearly equal ones may change.
     """
     score = np.empty(len(values))
     for start, stop in pairwise(ptr.tolist()):
@@ -120,15 +120,15 @@ class PairModel(Protocol):
         """The device on which the model runs, such as "cpu" or "cuda:1"."""
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
-        """Yield the scores of (query, document) texts in order, in blocks float32[pairs].
+        """Yield the scores of (query, document) texts in order, in blocks float32[n].
 
-        done: called with the number of scored pairs.
+        done: called with the number of pairs scored so far.
         """
 
 
 @dataclass
 class Steps:
-    """Reports progress in scored pairs, over all batches and within the current one."""
+    """Reports progress in scored pairs, over all batches."""
 
     progress: Progress | None
     total: int
@@ -136,19 +136,19 @@ class Steps:
     """Pairs finished before the current batch."""
 
     def batch(self, done: int, _: int) -> None:
-        """Report `done` pairs at the start of a batch."""
+        """Report that `done` pairs were finished before a batch starts."""
         self.before = done
         self.within(0)
 
     def within(self, count: int) -> None:
-        """Report `count` pairs of the current batch."""
+        """Report `count` pairs scored in the current batch."""
         if self.progress is not None:
             self.progress(self.before + count, self.total)
 
 
 @dataclass
 class CacheCounts:
-    """Number of pairs scored, and how many of them were computed rather than read."""
+    """Number of pairs to score, and how many of them were computed, not read from the store."""
 
     requested: int = 0
     computed: int = 0
@@ -159,7 +159,7 @@ class CacheCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairScorer:
-    """Scores pairs of query and document by a model that reads both together; stores the scores."""
+    """Scores pairs of query and document by a model that reads both together, and stores the scores."""
 
     name: str
     """Name of the re-ranker in messages."""
@@ -170,8 +170,8 @@ class PairScorer:
     counts: CacheCounts = field(default_factory=CacheCounts)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, float64[candidates]; stored scores are used, and new ones stored,
-        unless `context.reuse` is False.
+        """Return each candidate's score, float64[candidates], stored or computed and then stored; only
+        computed if `context.reuse` is False.
 
         Raises BadRanking for a score that is not finite.
         """
@@ -212,7 +212,7 @@ class PairScorer:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Each query's text with the text of each of its candidates, read on demand."""
+    """The text of each query with the text of each of its candidates, read on demand."""
 
     queries: Queries
     candidates: Run
@@ -254,7 +254,7 @@ MIN_RELATIVE_STEP = 2.0**-20
 
 
 class TwoStage(Protocol):
-    """A system that re-ranks the results of a first stage."""
+    """A pipeline: a first stage and a re-ranker of its results."""
 
     @property
     def first(self) -> Retriever:
@@ -262,18 +262,18 @@ class TwoStage(Protocol):
 
     @property
     def reranker(self) -> Reranker:
-        """The re-ranker, which scores the first documents."""
+        """The re-ranker of the first documents."""
 
 
 def has_candidates(system: TwoStage) -> bool:
-    """Return True if the first stage returns candidates, which are all re-ranked."""
+    """Return True if the first stage returns candidates, which are all re-ranked by default."""
     first = system.first
     return isinstance(first, CandidateSource) and first.pool_depth(1, 1) is not None
 
 
 def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
-    """Return the number of documents to score for each query, int64[queries]: the re-ranker's depth, else
-    100, or MAX_DEPTH for listed candidates."""
+    """Return the number of documents to score for each query, int64[queries]: the re-ranker's depth; else
+    100, or MAX_DEPTH for candidates."""
     depth = system.reranker.depth
     if depth is not None or has_candidates(system):
         return np.full(len(queries), MAX_DEPTH if depth is None else depth)
@@ -294,8 +294,8 @@ def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> i
 
 
 def reranked_rows(system: TwoStage, run: Run, queries: Queries, corpus: Corpus) -> Int64:
-    """Return the rows of a run to score, int64: each ranking's first documents, up to the depth, not counting
-    a document with the query's identifier."""
+    """Return the rows of a run to score, int64: each ranking's documents down to the re-ranking depth, in
+    which a document with the query's identifier does not count."""
     own, depth = corpus.ids.codes(queries.ids.strings), rerank_depths(system, queries)
     rank, query = run.ranks(), run.query_of_row()
     place = np.full(len(run), np.iinfo(np.int64).max)
@@ -311,7 +311,7 @@ def _listed(queries: Queries) -> Int64:
 
 @dataclass
 class RerankCounts:
-    """Number of documents from the first stage, and of unscored documents."""
+    """Number of documents from the first stage, and of those left unscored."""
 
     candidates: int = 0
     unscored: int = 0
@@ -319,7 +319,8 @@ class RerankCounts:
 
 @dataclass(frozen=True, eq=False)
 class RerankingSearcher:
-    """Searches by a first stage and re-orders its first documents by a scorer; the rest follow in their order."""
+    """Searches by a first stage and re-orders its first documents by a scorer; the rest follow in their old
+    order."""
 
     system: TwoStage
     corpus: Corpus
@@ -333,10 +334,10 @@ class RerankingSearcher:
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the k best documents of each query after re-ranking.
 
-        Ties are ordered by identifier, or at random with a fixed seed if the first stage has no ranking;
-        documents that cannot be scored then come last. Warns (RankingWarning) of queries with equal scores,
-        and if most rankings are unchanged. Raises BadRanking for scores missing or not finite and repeated
-        documents, BadValue for k below 1.
+        Ties are ordered by identifier, or at random with a fixed seed if the first stage's order is random;
+        unscorable documents then come last. Warns (RankingWarning) of queries with equal scores, and if most
+        rankings are unchanged. Raises BadRanking for missing or infinite scores and repeated documents,
+        BadValue for k below 1.
         """
         check_k(k)
         room = rerank_room(self.system, queries, k, self.corpus)
@@ -373,7 +374,7 @@ class RerankingSearcher:
 
 
 def rows_of_run(run: Run, rows: Int64) -> Run:
-    """Return the run with only these rows, int64 ascending."""
+    """Return the run with only these ascending rows, int64."""
     ptr = np.searchsorted(rows, run.ptr).astype(np.int64)
     return replace(run, ptr=ptr, doc=run.doc[rows], score=run.score[rows])
 
