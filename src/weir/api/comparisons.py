@@ -838,7 +838,9 @@ def cases_to_gate(
 ) -> tuple[GateCases, list[Note]]:
     """Return (score tables of baseline and candidate, one for each test of a gate; notes).
 
-    given: the first three arguments of `gate`, whose other parameters and errors hold.
+    given: the first three arguments of `gate`.
+
+    Other parameters as for `gate`; raises its errors.
     """
     first, second, third = given
     requested = measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()

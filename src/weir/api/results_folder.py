@@ -350,7 +350,7 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
 
     measure: the quality shown, by default nDCG@10, else the first measure.
 
-    Raises FormatError for a folder without a finished result, UnknownName for an unknown measure.
+    Raises FormatError without a finished result, UnknownName for an unknown measure.
     """
     costs = experiment.efficiency.efficiency(
         path_of(folder), None if measure is None else str(measures_of(measure)[0])

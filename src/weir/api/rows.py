@@ -30,8 +30,7 @@ def labels_of(given: Sequence[str] | Mapping[str, str], names: Iterable[str]) ->
     given: texts such as "tuned=bm25(k1=1.2)", or {label: system}.
     names: all systems.
 
-    Raises BadValue for a text without label or system, a repeated label, or another system's name as label,
-    UnknownName for an unknown system.
+    Raises BadValue for an invalid or ambiguous label, UnknownName for an unknown system.
     """
     if not given:
         return {}
@@ -124,12 +123,13 @@ def _means_over(
 
 
 def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> tuple[GridTable, ...]:
-    """Return a grid for each measure, datasets and systems in the order of their first row.
+    """Return a grid for each measure, datasets and systems in the order of their first row; the last is Judged@10 if
+    known.
 
     comparisons: give letters and verdicts.
 
-    The last column is the mean over datasets, for systems that have all; a complete group, a collection's splits, and
-    datasets of equal queries and judgments count as one. The last table is Judged@10 if known.
+    The last column is the mean over datasets, for systems that have all; splits, complete groups and repeated
+    datasets count once.
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
     titles, unit_of = {r.system: r.title for r in rows if r.title}, {r.dataset: r.unit for r in rows}

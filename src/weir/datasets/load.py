@@ -43,12 +43,11 @@ from weir.files.text_files import Watch, unwatched
 
 
 def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) -> Queries:
-    """Return a split's queries with candidates and instructions filled in; answered ones are no longer marked
-    unanswerable.
+    """Return a split's queries with candidates and instructions, and without "unanswerable" marks on answered ones.
 
     judged: judgments of the split.
     candidates: "judged" if only the documents judged for a query may be ranked.
-    instruction: the collection's, for queries without their own; used only if some query has its own.
+    instruction: the collection's, used for queries without their own if some query has its own.
     """
     metadata = queries.metadata
     if candidates == "judged":

@@ -196,8 +196,7 @@ def compare_cells_by_group(
     groups: returns the groups of a result's queries.
     method: by default BY_GROUP.
 
-    Omits datasets without a group of two queries. Raises BadValue if nothing can be compared, UnknownName for an
-    unscored measure.
+    Raises BadValue if no group has two queries, UnknownName for an unscored measure.
     """
     comparisons, ungrouped = list[Comparison](), dict[str, None]()
     for measure in measures_wanted(scored_measures(cells), measures):
@@ -311,11 +310,9 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 
 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
-    """Return {unit: score tables of its datasets}, restricted to the systems that all have, for a comparison across
-    datasets.
+    """Return {unit: score tables of its datasets} for a comparison across datasets, with the systems that all have.
 
-    Units are as by `unit_names`; of datasets with equal queries and judgments one counts. {} for fewer than two
-    shared systems.
+    Units are as by `unit_names`; of equal datasets one counts. {} for fewer than two shared systems.
     """
     counted = counted_once((t.dataset, t.asked) for t in tables for _ in t.systems)
     tables = [t for t in tables if counted[t.dataset] == t.dataset]

@@ -530,8 +530,8 @@ class Experiment:
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
         """Return the distinct datasets, with groups replaced by their members.
 
-        Raises the errors of `load`, FormatError for damaged contents or missing documents, BadValue for two
-        datasets of one name.
+        Raises the errors of `load`, FormatError for damaged or missing documents, BadValue for two datasets or splits
+        of one name.
         """
         loaded: list[Dataset] = []
         for reference in self.datasets:

@@ -31,9 +31,8 @@ _META, _PREDICTIONS = "model_meta.json", "_predictions.json"
 def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
     """Return the scores in a result file of MTEB, or in all such files below a folder.
 
-    Models are named by `model_meta.json`, else the folder ORGANISATION__MODEL, else the file; several revisions as
-    MODEL@REVISION or MODEL@PATH. A subset is a collection, such as MIRACLRetrieval#de. Raises FormatError for other
-    files, no result, and means beyond 0 to 1.
+    Several revisions of a model are named MODEL@REVISION or MODEL@PATH, subsets of a task TASK#SUBSET. Raises
+    FormatError for other files, no result, and means beyond 0 to 1.
     """
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
     files = [file for file in files if not file.name.endswith((_META, _PREDICTIONS))]

@@ -312,8 +312,8 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
 
     precise: probe each system by itself without a time limit, instead of all within PROBING_SECONDS.
 
-    Random texts of the published length replace a missing collection. Raises UnknownName and BadValue as running
-    would, BadValue for functions and objects, and if all probes fail.
+    Random texts replace a missing collection. Raises UnknownName and BadValue as running would, BadValue for
+    functions and objects, and if all probes fail.
     """
     deadline = time.monotonic() + PROBING_SECONDS
     experiment.refuse_empty()

@@ -940,8 +940,8 @@ def was_in_memory(facts: Mapping[str, object]) -> bool:
 def name_given(cell: ResultCell, base: str | None = None) -> str:
     """Return the collection's name for `weir run -d`, with a split other than `test`.
 
-    base: folder from which to write a local path; None writes the absolute path. With "" (unknown), and for results
-        started elsewhere, a placeholder replaces the path.
+    base: folder from which to write a local path, None for an absolute path; with "", and for results started
+        elsewhere, a placeholder replaces the path.
     """
     name = (recorded_place(cell) or cell.dataset) if base is None else place_to_name(cell)
     if base is not None and Path(name).is_absolute():

@@ -422,8 +422,7 @@ def explained(
 ) -> Why:
     """Return why two means differ, scoring both again if rankings and judgments are on this machine.
 
-    Each change of scoring is made alone, on both sides; none for scores of different queries or judgments. Other
-    measures are tried only for a published score.
+    Each change of scoring is made alone, on both sides, and none for other queries or judgments.
     """
     other = apart(first.origin, second.origin, paired=False)
     notes = [

@@ -430,8 +430,8 @@ def open_store(part: CollectionPart, beside: bool = True, read_only: bool = Fals
     beside: put the store next to the file if possible, else into Weir's home.
     read_only: write nothing; without a store, load the documents into memory.
 
-    Warns (StoreWarning) of a rebuilt store. Raises FormatError for a file that is no collection, StoreError for a
-    damaged store whose source is missing.
+    Warns (StoreWarning) of a rebuilt store. Raises FormatError for other files, StoreError for a damaged store
+    without its source.
     """
     if read_only:
         store = _undamaged_store(part, beside) or _in_memory(part)

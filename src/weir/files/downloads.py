@@ -66,8 +66,7 @@ _LEVELS = 32  # folders that a member may lie in, one in another
 def extract(archive: Path, to: Path) -> None:
     """Unpack a zip atomically into the folder `to`, without the zip's single top folder if it has one.
 
-    Raises FormatError for a damaged zip, unsafe or repeated members, over 10,000 members or 200 times its packed
-    size; StoreError for a full disk.
+    Raises FormatError for a damaged, unsafe or oversized zip, StoreError for a full disk.
     """
     try:
         with zipfile.ZipFile(archive) as source:

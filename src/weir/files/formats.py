@@ -901,8 +901,8 @@ def decimal_points(
     separator: between cells; with semicolons, points may group thousands.
     remedy: end of error messages.
 
-    Raises FormatError for a column with decimal commas and points and, after the last record, for numbers such as
-    1,234 that may be grouped.
+    Raises FormatError for mixed decimal marks and, after the last record, for numbers such as 1,234 that may be
+    grouped.
     """
     marks: dict[int, str] = {}
     whole, grouped, fractions = set[int](), dict[int, tuple[int, str]](), set[int]()

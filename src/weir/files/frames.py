@@ -65,9 +65,9 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
     name: by default the Run's own or the file's, else "run".
     ties: order of equal scores; by default the Run's own, else "trec".
 
-    Accepts ranx's Run, and named tuples such as ScoredDoc. Frames need usual names for query, document and score.
-    Raises BadValue for other values and missing or ambiguous columns, BadRanking for an invalid ranking, FormatError
-    for an unreadable file. Warns (RankingWarning) if ranks contradict scores.
+    Accepts ranx's Run and named tuples such as ScoredDoc. Frames need usual names for query, document and score.
+    Raises BadValue for other values or columns, BadRanking for an invalid ranking, FormatError for an unreadable
+    file. Warns (RankingWarning) if ranks contradict scores.
     """
     if isinstance(value, (str, os.PathLike)):
         value = read_run(os.fspath(value), ties or "trec")
@@ -118,8 +118,8 @@ def qrels_from(value: object) -> Qrels:
     """Return judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), a dict of columns, or
     a path.
 
-    Frames need usual names for query, document and grade, and may have `origin`. Raises BadValue for other values,
-    missing or ambiguous columns and infinite grades, FormatError for an unreadable file.
+    Frames need usual names for query, document and grade, and may have `origin`. Raises BadValue for other values or
+    columns and infinite grades, FormatError for an unreadable file.
     """
     if isinstance(value, Qrels):
         return value

@@ -43,8 +43,8 @@ def is_journal(path: Path, head: bytes | None = None) -> bool:
 def read_journal(path: Path) -> Qrels:
     """Return the judgments in a journal, a grade for each pair, with their origins.
 
-    Where judges differ, a later decision counts, else the most frequent grade, of several the lowest; warns
-    (RankingWarning) of undecided pairs. Raises FormatError for a missing or damaged file, and without judgments.
+    Where judges differ, a later decision counts, else the most frequent, lowest grade, with a RankingWarning. Raises
+    FormatError for a missing, damaged or empty file.
     """
     qrels, contested = settled_judgments(path)
     if contested:
@@ -68,7 +68,7 @@ def settled_judgments(path: Path) -> tuple[Qrels, int]:
 def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
     """Return {judge: judgments} of a journal.
 
-    task: "judge" for first labels, "again" for repeated ones ({} if there are none).
+    task: "judge" for first labels, "again" for repeated ones ({} without any).
 
     Raises FormatError for a missing or damaged file, and without first labels.
     """

@@ -407,7 +407,7 @@ def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, flo
     kind: reads lists of documents as ranked, best first ("run"), or as relevant, grade 1 ("qrels"); None refuses
         them.
 
-    Raises FormatError for invalid content, NaN and infinity, BadRanking for a repeated key.
+    Raises FormatError for invalid content, BadRanking for a repeated key.
     """
     try:
         return _read_nested(path, kind)

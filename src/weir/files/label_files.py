@@ -336,8 +336,7 @@ def _may_hold_texts(file: Path) -> bool:
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
     """Return {rater: labels} of a file.
 
-    Raters are a journal's judges, else several origins ("of no named origin" for none), else several label columns,
-    else the file.
+    Raters are a journal's judges, else several origins, else several label columns, else the file.
 
     words: {text: grade}.
 

@@ -356,7 +356,7 @@ class CellTable:
 def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool = False) -> CellTable:
     """Return the cells of the lines in buf[:stop], split at white space, without blank lines and comments (#).
 
-    fewest, most: columns of a line; any other number ends the table and sets `bad`.
+    fewest, most: columns of a line; another number ends the table and sets `bad`.
     remarks: ignore further columns of a TREC run.
     """
     space = np.flatnonzero(buf[:stop] <= 32)

@@ -217,8 +217,8 @@ def is_pickle(path: Path) -> bool:
 def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
     """Return the plain data of a pickle, keys as texts and tuples as lists, without running code.
 
-    Raises FormatError for a missing file, excessive size or depth, damage, cycles, repeated keys, and anything but
-    containers, texts, numbers and NumPy scalars.
+    Raises FormatError for a missing, damaged or oversized file, cycles, repeated keys, and anything but containers,
+    texts, numbers and NumPy scalars.
     """
     import pickletools  # takes instructions apart and runs none
 

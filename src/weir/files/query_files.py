@@ -17,7 +17,7 @@ _HEADS = ("query", "query-id", "query_id", "qid", "_id", "id")
 def read_groups(path: Path) -> QueryGroups:
     """Return the group of each query from lines "query, tab, group", without comments (#) and a header.
 
-    Raises FormatError for a missing file, other columns, a query in two groups, and no query.
+    Raises FormatError for a missing or invalid file, a query in two groups, and no query.
     """
     groups: dict[str, str] = {}
     for number, line in enumerate(read_text(path).split("\n"), 1):

@@ -69,7 +69,7 @@ class Batch:
 def read_documents(part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> Iterator[Batch]:
     """Yield the documents of a file in batches, repeated ones too.
 
-    roles: meanings of a field to take the texts from without a field `text`, the first that occurs.
+    roles: kinds of fields that hold the text if there is no field `text`; the first present counts.
 
     Raises FormatError for an invalid line, a too long identifier and an empty file.
     """
@@ -96,10 +96,10 @@ def read_documents(part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> 
 
 
 def text_elsewhere(rows: int, empty: int, fields: Mapping[str, int]) -> str:
-    """Return the field that holds the texts of a collection if its own are nearly all empty; "" otherwise.
+    """Return the field that holds the texts of a collection if its own are nearly all empty, else "".
 
     rows, empty: numbers of records, and of records without a text.
-    fields: {field: number of records without a text for which it holds one}.
+    fields: {field: number of records that have a text only there}.
     """
     name = max(fields, key=lambda name: fields[name], default="")
     return name if empty >= _NEARLY_ALL * rows and fields.get(name, 0) >= _NEARLY_ALL * empty else ""

@@ -107,8 +107,8 @@ def read_values(path: Path) -> dict[str, Scores]:
     """Return {system: scores} from CSV with columns of dataset, system, measure, query and value (empty if
     undefined).
 
-    Warns (LossWarning) of other columns and rows of means, which are left out. Raises FormatError for other content,
-    repeated values, several datasets, and queries that not all systems and measures have.
+    Omits other columns and rows of means, with a LossWarning. Raises FormatError for other content, repeated values,
+    several datasets, and queries that not all systems and measures have.
     """
     head = table_head(path)
     header = [next((one for one in VALUE_COLUMNS if fold(one) == fold(name)), name) for name in head.cells]

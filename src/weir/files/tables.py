@@ -63,8 +63,8 @@ def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
 def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
     """Yield the rows of a run or judgments in a Parquet (else Arrow) file, in chunks.
 
-    Raises FormatError for a missing or damaged file, missing values, empty identifiers, and numbers that are not
-    finite; MissingExtra without pyarrow.
+    Raises FormatError for a missing or damaged file, missing values and non-finite numbers, MissingExtra without
+    pyarrow.
     """
     names = table_columns(path, parquet)
     columns = [names[at] for at in _read_columns(names, kind, path)]

@@ -295,8 +295,7 @@ def _joint(text: bytes | bytearray, start: int = 0, stop: int | None = None) -> 
 def read_bytes(path: Path, size: int = -1) -> bytes:
     """Return a file's decompressed content, or its first `size` bytes, without byte order mark.
 
-    Raises FormatError if unreadable, over 200 times its packed size, or with a byte order mark inside, BadValue for
-    too little memory.
+    Raises FormatError if unreadable or over 200 times its packed size, BadValue for too little memory.
     """
     if size < 0:
         data = _whole(path).removeprefix(BOM)
@@ -408,8 +407,8 @@ class LineBuffer:
     def fill(self) -> int:
         """Read until the buffer is full or the file ends; return the end of the last complete line.
 
-        0 means a line longer than the buffer or, if `ended`, nothing left. Adds a missing final line end. Raises
-        FormatError for damage, other than UTF-8, a too long line, and a later byte order mark.
+        0 means a line longer than the buffer or, if `ended`, nothing left. Raises FormatError for damage, other than
+        UTF-8, and a too long line.
         """
         seen = max(self._end - len(BOM), 0)
         while self._end < self._room - 1 and not self.ended:
