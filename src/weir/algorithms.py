@@ -30,5 +30,5 @@ ALGORITHMS = {
 
 
 def algorithm(name: str) -> int:
-    """Return an algorithm's version number from ALGORITHMS; raises KeyError for an unknown name."""
+    """Return an algorithm's version number; raises KeyError for an unknown name."""
     return ALGORITHMS[name]

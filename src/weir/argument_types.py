@@ -47,11 +47,11 @@ _FAST: dict[str, type] = {"None": type(None), "str": str, "bool": bool, "int": i
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Return the function with its arguments checked against their annotations.
+    """Return the function with arguments checked against their annotations.
 
-    Integers of any library count as int, real numbers as float, and {id: text} or a frame as a Corpus or
-    Queries; objects of other packages are converted. The new function raises BadValue for another type,
-    CallError for unknown, repeated or missing arguments.
+    Integers of any library pass as int, numbers as float, {id: text} or a frame as a Corpus or Queries;
+    objects of other packages are converted. The new function raises BadValue for another type, CallError for
+    unknown, repeated or missing arguments.
     """
 
     @cache
@@ -108,8 +108,8 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def named_arguments(called: T) -> T:
-    """Return a function, or a dataclass changed in place, that raises CallError for an unknown, surplus or
-    repeated argument."""
+    """Return a function, or a dataclass changed in place, that raises CallError for unknown, surplus or
+    repeated arguments."""
     function: Any = vars(called)["__init__"] if isinstance(called, type) else called
 
     @cache
@@ -134,10 +134,10 @@ def named_arguments(called: T) -> T:
 
 
 def converted(value: object) -> Sequence[object] | None:
-    """Return an object of another package as a sequence of Weir's values; None for plain values, and if no
-    plug-in converts it.
+    """Return an object of another package as a sequence of Weir's values; None for plain values, and without
+    a plug-in for it.
 
-    Raises BadValue for an object that cannot be converted.
+    Raises BadValue if conversion fails.
     """
     if isinstance(value, _PLAIN):
         return None
@@ -148,10 +148,8 @@ def converted(value: object) -> Sequence[object] | None:
 
 
 def converted_one(value: object) -> object:
-    """Return an object of another package as one value of Weir; other objects unchanged.
-
-    Raises BadValue for an object that is several values, or cannot be converted.
-    """
+    """Return an object of another package as one value of Weir, other objects unchanged; raises BadValue for
+    several values, or if conversion fails."""
     several = converted(value)
     if several is None:
         return value
@@ -163,7 +161,7 @@ def converted_one(value: object) -> object:
 
 def with_converted(values: object) -> object:
     """Return a list or dict with objects of other packages converted to values of Weir, or such an object as
-    a sequence; unchanged if nothing is converted."""
+    a sequence; other values unchanged."""
     if isinstance(values, Mapping):
         named = {name: converted_one(one) for name, one in values.items()}
         return values if all(named[name] is one for name, one in values.items()) else named
@@ -406,8 +404,8 @@ def _is_ellipsis(node: ast.expr) -> bool:
 
 
 def shown_value(value: object) -> str:
-    """Return a value with its type for a message, such as "5 (int)"; "of type Run" for long texts and other
-    objects."""
+    """Return a value with its type for a message, such as "5 (int)"; "of type Run" for other objects and long
+    values."""
     text = repr(value) if isinstance(value, _PLAIN) else ""
     kind = type(value).__name__
     text = text if value is None else f"{text} ({kind})" if text else ""

@@ -15,7 +15,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
     first use.
 
     The stub exports names by `from module import name as name`, `from . import module as module`, or `name =
-    other` for an imported `other`. `__getattr__` raises UnknownAttribute for any other name.
+    other`. `__getattr__` raises UnknownAttribute for other names.
     """
 
     @cache

@@ -43,8 +43,8 @@ class Settings:
 
 @cache
 def settings() -> Settings:
-    """Return the process's settings, read from the environment at the first call only; raises BadValue for an
-    invalid WEIR_THREADS or WEIR_LEASE."""
+    """Return the process's settings, read from the environment once; raises BadValue for an invalid
+    WEIR_THREADS or WEIR_LEASE."""
     home = os.environ.get("WEIR_HOME")
     threads, lease = _whole_number("WEIR_THREADS"), _whole_number("WEIR_LEASE")
     return Settings(
@@ -69,8 +69,7 @@ def _whole_number(variable: str) -> int | None:
 
 @contextmanager
 def in_environment(variable: str, value: str) -> Iterator[None]:
-    """Set an environment variable within the block, also for child processes and `settings`, and restore it
-    at the end."""
+    """Set an environment variable during the block, also for child processes."""
     before = os.environ.get(variable)
     os.environ[variable] = value
     settings.cache_clear()
@@ -96,8 +95,8 @@ SECRET_CHARACTERS = 8
 
 
 def secret_values() -> list[str]:
-    """Return environment variables' values to mask in messages, longest first: names match SECRETS (KEY,
-    TOKEN, ...), values have at least 8 characters."""
+    """Return values of environment variables named like secrets (KEY, TOKEN, ...), to mask them in messages,
+    longest first; none below 8 characters."""
     values = {v.strip() for name, v in os.environ.items() if SECRETS.search(name.upper())}
     return sorted((value for value in values if len(value) >= SECRET_CHARACTERS), key=len, reverse=True)
 
@@ -130,7 +129,7 @@ DESCRIPTION_BYTES, DESCRIPTION_SECONDS = 64 << 20, 300.0
 
 def unpacked_times() -> int:
     """Return the largest permitted ratio of unpacked to packed size: WEIR_MAX_UNPACKED, else 200; raises
-    BadValue unless that is a whole number from 1."""
+    BadValue for an invalid value."""
     return _whole_number("WEIR_MAX_UNPACKED") or UNPACKED_TIMES
 
 
@@ -144,7 +143,7 @@ def hub_cache() -> Path:
 
 
 def hub_endpoint() -> str:
-    """Return the address of the Hugging Face hub or its mirror (HF_ENDPOINT), without a final slash."""
+    """Return the address of the Hugging Face hub or its mirror (HF_ENDPOINT), without final slash."""
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
@@ -160,7 +159,7 @@ def gpus_hidden() -> bool:
 
 
 def available_cores() -> int:
-    """Return the number of cores this process may run on; a container's quota is ignored."""
+    """Return the number of cores this process may run on, ignoring container quotas."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -178,7 +177,7 @@ CGROUP_LIMITS = {2: ("", "memory.max"), 1: ("memory", "memory.limit_in_bytes")}
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """The bytes of memory that a process may use, and the source of that limit, such as "WEIR_MAX_RAM"."""
+    """The bytes of memory that a process may use, and the limit's source, such as "WEIR_MAX_RAM"."""
 
     bytes: int
     source: str
@@ -194,10 +193,8 @@ def memory_budget() -> MemoryBudget:
 
 
 def size_of(text: str) -> int:
-    """Return the bytes in a size such as 4G, 512M or 1500000, with K, M, G, T as powers of 1,024.
-
-    Raises BadValue for an invalid size and for less than 1 MiB.
-    """
+    """Return the bytes in a size such as 4G, 512M or 1500000 (K = 1,024); raises BadValue for an invalid
+    size, or less than 1 MiB."""
     match = SIZE.fullmatch(text.strip())
     size = 0
     if match is not None:
@@ -210,7 +207,7 @@ def size_of(text: str) -> int:
 def require_memory(count: int, what: str, remedy: str = "") -> None:
     """Raise BadValue if `count` bytes for the work `what` exceed the memory limit; less than 1 MiB always passes.
 
-    remedy: a clause on how to need less.
+    remedy: how to need less, a clause.
     """
     if count < LEAST_MEMORY_BYTES:
         return
@@ -226,7 +223,7 @@ def require_addresses(count: int, what: str, remedy: str = "") -> None:
     """Raise BadValue if `ulimit -v` leaves fewer than `count` bytes of address space for the work `what`;
     pass if it cannot be read.
 
-    remedy: a clause on how to need less.
+    remedy: how to need less, a clause.
     """
     # C libraries without addresses end the process or search forever.
     with suppress(ImportError, OSError):  # not on Windows, no /proc

@@ -88,7 +88,7 @@ class Ragged:
 
 def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
     """Return batches of text positions, int64, of at most `budget` tokens, longest texts first; a longer text
-    is a batch of its own.
+    is its own batch.
 
     lengths: int64[texts], in tokens.
     padded: count each text as long as the longest of its batch.
@@ -154,11 +154,11 @@ def results(
 ) -> Iterator[R]:
     """Yield the model's results for texts in order, a window of many batches at a time.
 
-    run: maps a batch to results; a batch that does not fit into memory is halved.
+    run: maps a batch to results; a batch beyond memory is halved.
     gather: joins the results of a window's batches.
     done: called with the number of finished texts.
 
-    Raises BadValue for a single text that does not fit into memory.
+    Raises BadValue for a single text beyond memory.
     """
     budget, finished = plan.tokens, 0
     with closing(_ahead(_windows(texts, tokenize, plan))) as windows:

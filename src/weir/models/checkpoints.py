@@ -97,7 +97,7 @@ class ModelCard:
         return {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(self.kind, "")
 
     def has_checkpoint(self, name: str) -> bool:
-        """Return True if `name`, a Hugging Face name or the end of a path, is this model's checkpoint."""
+        """Return True if a Hugging Face name or path's end is this model's."""
         return name == self.hub or (bool(self.package) and name == f"{self.package}/{self.package_folder}")
 
     @property
@@ -123,7 +123,7 @@ def cards() -> list[ModelCard]:
 
 
 def card(name: str) -> ModelCard:
-    """Return the card of a short name or Hugging Face name; raises UnknownName if there is none."""
+    """Return the card of a short or Hugging Face name; raises UnknownName if there is none."""
     model = find_card(name)
     if model is None:
         raise UnknownName("encoder", name, _cards())
@@ -131,15 +131,14 @@ def card(name: str) -> ModelCard:
 
 
 def find_card(name: str) -> ModelCard | None:
-    """Return the card of a short name or Hugging Face name; None if there is none."""
+    """Return the card of a short or Hugging Face name; None if there is none."""
     name = split_variant(name)[0]
     by_hub = {c.hub.lower(): c for c in _cards().values()}
     return _cards().get(name) or by_hub.get(name.lower())
 
 
 def of_family(name: str) -> ModelCard | None:
-    """Return the card of the model family that a name or path belongs to, the most specific if several; None
-    if none fits."""
+    """Return the card of the model family of a name or path, the most specific; None if none fits."""
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}
@@ -174,7 +173,7 @@ TRAINING_RECORD = "weir-training.json"
 
 def trained_on(model: str) -> tuple[str, ...] | None:
     """Return the collections on which a model was trained, by its card or its folder's training record; None
-    if unknown or the record is damaged."""
+    if unknown."""
     card = find_card(model)
     if card is not None:
         return card.trained_on or None
@@ -199,8 +198,8 @@ def check_kind(model: str, kind: str, otherwise: str) -> None:
 
 
 def split_variant(model: str) -> tuple[str, str]:
-    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; the variant is "" if absent or if a
-    file has the whole name.
+    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant is "" if absent or if a file
+    has the whole name.
 
     A variant is an ONNX file of the checkpoint: fp32, fp16, int8, or a path.
     """
@@ -231,8 +230,7 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def locate(model: str) -> Path:
-    """Return the local folder of a checkpoint, given by short name, Hugging Face name or folder, also with a
-    variant.
+    """Return the local folder of a checkpoint, by short or Hugging Face name, with or without a variant, or folder.
 
     Raises DownloadError if it is not downloaded, StoreError for a folder without a checkpoint.
     """
@@ -260,7 +258,7 @@ def locate(model: str) -> Path:
 
 
 def fetch(model: str) -> None:
-    """Download a checkpoint from the Hugging Face hub unless it is on this machine; raises DownloadError, or
+    """Download a checkpoint from the Hugging Face hub unless it is here; raises DownloadError if that fails,
     StoreError for a folder without a checkpoint."""
     try:
         locate(model)
@@ -351,8 +349,7 @@ def _graph_files(folder: Path) -> list[Path]:
 
 
 def graph_patterns(variant: str) -> list[str]:
-    """Return the file patterns to download for a variant of an ONNX model, a name in GRAPHS or a path; [] for
-    ""."""
+    """Return the file patterns to download for an ONNX variant, a name in GRAPHS or a path; [] for ""."""
     if not variant:
         return []
     names = GRAPHS.get(variant, (variant,))
@@ -490,8 +487,7 @@ UNCUT = 1 << 20
 
 
 def open_checkpoint(model: str) -> Checkpoint:
-    """Return the settings of a local checkpoint, given by short name, Hugging Face name or folder, also with
-    a variant.
+    """Return the settings of a local checkpoint, by the names that `locate` takes.
 
     Raises the errors of `locate` and `read_checkpoint`.
     """
@@ -538,11 +534,10 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
 
 
 def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint with the prompts for queries and documents that config_sentence_transformers.json
-    declares.
+    """Return the checkpoint with the prompts of config_sentence_transformers.json; unchanged prompts without it.
 
-    The prompts named in QUERY_NAMES and DOCUMENT_NAMES are taken, else the default prompt, else None. Raises
-    StoreError for a damaged file.
+    Queries and documents get the prompts named in QUERY_NAMES and DOCUMENT_NAMES, else the default prompt.
+    Raises StoreError for a damaged file.
     """
     path = checkpoint.root / "config_sentence_transformers.json"
     settings = read_object(path)
@@ -616,8 +611,8 @@ def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]
 
 
 def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
-    """Return the last part of a step's dotted class name, such as "Pooling"; raises BadValue, naming the file
-    `path`, if it is not in `kinds`."""
+    """Return the last part of a step's dotted class name, such as "Pooling"; raises BadValue if it is not in
+    `kinds`."""
     kind = str(dotted).rpartition(".")[2]
     if kind not in kinds:
         raise BadValue(f"{path}: a step '{kind}' is not known; expected {', '.join(kinds)}")
@@ -625,8 +620,8 @@ def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
 
 
 def inner_folder(folder: Path, name: object) -> Path:
-    """Return the path of a checkpoint's subfolder, which may not exist; raises ValueError for a path outside
-    the checkpoint."""
+    """Return the path of a checkpoint's subfolder, existing or not; raises ValueError for a path outside the
+    checkpoint."""
     inner = folder / str(name)
     try:
         inner.stat()
@@ -656,7 +651,7 @@ def _pooling(folder: Path) -> str:
 def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
     """Return the JSON object in a file; {} if the file is absent and not `needed`.
 
-    Raises StoreError for an unreadable file and other JSON.
+    Raises StoreError for an unreadable file or other JSON.
     """
     if not path.exists() and not needed:
         return {}
@@ -706,7 +701,7 @@ def _deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
 
 
 def checkpoint_fingerprint(checkpoint: Checkpoint) -> str:
-    """Return a hexadecimal hash of a checkpoint's files that can change its output; raises StoreError for
+    """Return a hexadecimal hash of the checkpoint's files that affect its output; raises StoreError for
     unreadable files."""
     # Cached in Weir's home by name, size, times and inode.
     root = checkpoint.root.resolve()
@@ -745,17 +740,17 @@ def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, in
 
 
 def check_model(model: object, kind: str, otherwise: str) -> None:
-    """Raise BadValue, ending in `otherwise`, for a model name that is no str, or a known model of another
-    kind than `kind`."""
+    """Raise BadValue, ending in `otherwise`, for a model name that is blank or no str, or a known model of
+    another kind than `kind`."""
     if not isinstance(model, str) or not model.strip():
         raise BadValue(f"model is {model!r}; expected a name of `weir list models`, a hub name or a folder")
     check_kind(model, kind, otherwise)
 
 
 def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
-    """Raise BadValue for a setting that is below its minimum or no int.
+    """Raise BadValue for a setting below its minimum or no int.
 
-    least: {setting: minimum}. None passes if it is the setting's default.
+    least: {setting: minimum}. None passes if it is the default.
     """
     defaults = {f.name: f.default for f in fields(config)}
     for name, smallest in least.items():
@@ -770,10 +765,8 @@ def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object]
 
 
 def text_limit(model: str, checkpoint: Checkpoint, own: int | None, stated: int) -> int:
-    """Return the maximum tokens of a text: `own`, else `stated`, cut at the architecture's positions.
-
-    Raises BadValue if `own` exceeds the positions.
-    """
+    """Return the maximum tokens of a text: `own`, else `stated`, cut at the architecture's positions; raises
+    BadValue if `own` exceeds them."""
     bound = checkpoint.positions
     if own is not None and bound and own > bound:
         raise BadValue(f"'{model}' reads {bound} tokens at most, not {own}")

@@ -192,7 +192,7 @@ class Encoder:
     """A model that turns texts into vectors, with the settings of `weir.Dense`; None leaves a setting to the
     checkpoint.
 
-    Raises BadValue for settings out of range.
+    Raises BadValue for bad settings.
     """
 
     model: str = "minilm"
@@ -225,9 +225,9 @@ class Encoder:
         return resolve(self).describe() | {"dtype": self.dtype, "engine": self.declared(device).label}
 
     def declared(self, device: str = "auto") -> Declared:
-        """Return the engine, device and precision that would compute the vectors, without loading anything.
+        """Return the engine, device and precision that would compute the vectors; loads nothing.
 
-        Raises DownloadError if the checkpoint is missing, BadValue for an engine that does not fit.
+        Raises DownloadError without the checkpoint, BadValue for an engine that does not fit.
         """
         return declare(open_checkpoint(self.model), self.engine, self.dtype, device)
 
@@ -238,8 +238,8 @@ class Encoder:
                 fetch(model)
 
     def adapted_to(self, collection: str, instruction: str) -> Encoder:
-        """Return the encoder with a collection's prompts and an instruction; raises DownloadError if the
-        checkpoint is missing."""
+        """Return the encoder with a collection's prompts and an instruction; raises DownloadError without the
+        checkpoint."""
         default, adapted = resolve(self), resolve(self, collection, instruction)
         prompts = {name: getattr(adapted, name) for name in ("query_prompt", "document_prompt")}
         return replace(
@@ -288,11 +288,11 @@ class Loaded:
     def encode(
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:
-        """Return a vector for each text, float32[texts, d], of length 1 for cosine; [0, d] without texts.
+        """Return a vector per text, float32[texts, d], of length 1 for cosine; [0, d] without texts.
 
         kind: "query" or "document", which decides prompt and length limit.
 
-        Raises BadValue for a vector that is not finite and a text that does not fit into memory.
+        Raises BadValue for a vector that is not finite, and a text beyond memory.
         """
         total = len(texts)
         done = None if progress is None else lambda count: progress(min(count, total), total)
@@ -386,10 +386,10 @@ class LoadedObject:
     encoder: ObjectEncoder
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Float32:
-        """Return a vector for each text, float32[texts, d], of length 1 for cosine; [0, 0] without texts.
+        """Return a vector per text, float32[texts, d], of length 1 for cosine; [0, 0] without texts.
 
-        Warns (RankingWarning) if vectors differ in length while cosine, which ignores lengths, is only
-        assumed. Raises BadValue if the object returns anything but finite vectors.
+        Warns (RankingWarning) if lengths differ while cosine, which ignores them, is only assumed. Raises
+        BadValue if the object returns anything but finite vectors.
         """
         function = self.encoder.query if kind == "query" else self.encoder.document
         rows = texts.tolist() if isinstance(texts, Strings) else list(texts)
@@ -537,9 +537,7 @@ class Stability:
 
 
 def stability(loaded: Loaded, texts: Sequence[str]) -> Stability:
-    """Return how much unit vectors differ between texts encoded alone and together.
-
-    texts: at least one.
+    """Return how much unit vectors differ between texts, one or more, encoded alone and together.
 
     Raises the errors of `Loaded.encode`.
     """

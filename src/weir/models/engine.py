@@ -76,8 +76,8 @@ class Declared:
 
     @property
     def label(self) -> str | None:
-        """Engine, device, precision and deciding versions, such as "torch cpu fp32, tokenizers 0.23"; None if
-        a package is missing."""
+        """Engine, device, precision and deciding versions, such as "torch cpu fp32, tokenizers 0.23"; None
+        without a needed package."""
         needed = [*NEEDED[self.engine], *(["nncf"] if self.place.dtype == "int8" else [])]
         if any(package_version(name) is None for name in needed):
             return None
@@ -98,7 +98,7 @@ def check_engine(engine: object, dtype: object) -> None:
 def declare(
     checkpoint: Checkpoint, engine: str, dtype: str, device: str, own: bool | None = None
 ) -> Declared:
-    """Return the engine, device and precision that compute a checkpoint on this machine, without loading anything.
+    """Return the engine, device and precision that compute a checkpoint on this machine; loads nothing.
 
     engine: one of ENGINES; auto takes torch on a GPU, else openvino, or torch if only that is installed, and
         transformers for architectures that Weir's own engines lack.

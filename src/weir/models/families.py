@@ -18,7 +18,7 @@ def _model_families() -> dict[str, dict[str, Any]]:
 
 
 def families_of(name: str) -> frozenset[str]:
-    """Return the language-model families, such as "GPT", that a model's or system's name mentions; may be empty."""
+    """Return the language-model families, such as "GPT", that a name mentions; may be empty."""
     lowered = name.casefold()
 
     def is_member(marks: dict[str, Any]) -> bool:

@@ -48,8 +48,7 @@ class TokenHead:
 
 @dataclass(frozen=True, eq=False)
 class ClassHead:
-    """A head of two layers over the first token's state, which returns class outputs per text, float32[n,
-    classes]."""
+    """A head that returns class outputs per text, float32[n, classes], from the first token's state."""
 
     layers: tuple[Layer, Layer]
 
@@ -96,8 +95,8 @@ AnyHead: TypeAlias = VectorHead | TokenHead | ClassHead | TermHead | OwnHead
 
 
 def read_layer(head: Head) -> Layer:
-    """Return a layer after pooling from a checkpoint's files; raises BadValue if it has no weight, StoreError
-    for missing or unreadable files."""
+    """Return a layer after pooling from its files; raises BadValue without a weight, StoreError for missing
+    or unreadable files."""
     tensors = {name.rpartition(".")[2]: array for name, array in read_state(head.folder).items()}
     if "weight" not in tensors:
         raise BadValue(f"{head.folder}: the layer after pooling has no weight")

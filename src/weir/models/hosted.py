@@ -243,7 +243,7 @@ _REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
 
 
 class _TooMuchError(Exception):
-    """A provider refuses texts, too many at once or one that it cannot process, or takes too long."""
+    """A provider refuses texts, too many or one that it cannot process, or takes too long."""
 
 
 @dataclass(eq=False)
@@ -262,9 +262,7 @@ class EmbeddingClient:
         return int((most if tokens_left is None else min(most, tokens_left)) / self.dense)
 
     def ask(self, ask: Ask, dimensions: int | None) -> Float32:
-        """Return a vector for each text from one request, float32[n, dimensions].
-
-        dimensions: None accepts any size.
+        """Return a vector per text from one request, float32[n, dimensions] (None: any size).
 
         Raises _TooMuchError if fewer texts may succeed, ServiceError for other failures.
         """
@@ -312,7 +310,7 @@ class EmbeddingClient:
 
 @dataclass(eq=False)
 class ServiceProbe:
-    """A service's first response to a fixed probe text, stored to recognise later if its model has changed."""
+    """A service's first response to a fixed probe text, stored to recognise a changed model."""
 
     path: Path
     values: Float32
@@ -403,7 +401,7 @@ def is_hosted(model: str) -> bool:
 class Hosted:
     """An encoder whose vectors an embedding API computes; http is allowed for localhost only.
 
-    Raises UnknownName for an unknown provider, BadValue for settings out of range.
+    Raises UnknownName for an unknown provider, BadValue for bad settings.
     """
 
     model: str
@@ -446,7 +444,7 @@ class Hosted:
 
     @property
     def provider(self) -> Provider:
-        """The embedding API named before the colon of the model; raises UnknownName for an unknown one."""
+        """The embedding API that the model names; raises UnknownName for an unknown one."""
         return PROVIDERS.get(self.model.partition(":")[0])
 
     @property
@@ -460,8 +458,7 @@ class Hosted:
         return self.load(device).identity()
 
     def fetch(self) -> None:
-        """Ask the API for a probe response if none is stored, so that `describe` sends nothing; raises
-        ServiceError if the service fails."""
+        """Ask the API for a probe response if none is stored; raises ServiceError if the service fails."""
         self.load()
 
     def adapted_to(self, collection: str, instruction: str) -> Hosted:
@@ -478,8 +475,8 @@ class Hosted:
         device: not used.
         limits: None for the environment's, shared by all encoders of the process.
 
-        Warns if prompts of a known model are not used. Raises ServiceError for a missing key or a bad
-        response, StoreError for a damaged stored response.
+        Warns if prompts of a known model are not used. Raises ServiceError for a missing key or bad response,
+        StoreError for a damaged stored response.
         """
         budget = shared_budget() if limits is None else SharedBudget()
         key = Key.of(self.key or (self.provider.variable if self.base is None else None))
@@ -551,8 +548,8 @@ class LoadedHosted:
         return identity | {f"{kind} type": name for kind, name in sorted(kinds.items())}
 
     def describe(self) -> dict[str, object]:
-        """Return `identity`, with "moved", the model's change since its first probe response (cosine
-        distance, None if not measured), and "spent"."""
+        """Return `identity`, with "moved", the cosine distance from the stored probe response (None if not
+        measured), and "spent"."""
         metered = self.client.metered
         spent, cost = metered.spent, metered.limits.cost(metered.spent.tokens)
         use = {f.name: getattr(spent, f.name) for f in fields(spent)}
@@ -572,8 +569,8 @@ class LoadedHosted:
     ) -> Iterator[Float32]:
         """Yield the vectors of texts in order, a block for each response, float32[n, dimensions].
 
-        A request is sent when its block is consumed; a request that is too large or too slow is halved. Warns
-        if the model has changed since its first probe response. Raises ServiceError if the service fails.
+        A request is sent when its block is consumed, and halved if too large or too slow. Warns if the model
+        has changed since its first probe response. Raises ServiceError if the service fails.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts

@@ -110,7 +110,7 @@ def openvino_engine(
 
     segments: batches distinguish the two texts of a pair.
 
-    Raises BadValue for another device and an unsupported checkpoint, StoreError for a graph that OpenVINO
+    Raises BadValue for another device or an unsupported checkpoint, StoreError for a graph that OpenVINO
     cannot compute.
     """
     if place.kind != "cpu":

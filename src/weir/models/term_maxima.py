@@ -45,7 +45,7 @@ class TermMaxima:
     @staticmethod
     def of(weight: Array, bias: Array) -> TermMaxima | None:
         """Return an output layer, weight [terms, d] and bias [terms], packed for byte products; None if the
-        processor lacks them, or for numbers that are not finite or too many dimensions."""
+        processor lacks them, and for infinite numbers or too many dimensions."""
         weight, bias = (np.ascontiguousarray(array, np.float32) for array in (weight, bias))
         (terms, d), length = weight.shape, _norms(weight)
         fits = bias.shape == length.shape and d <= MOST_DIMENSIONS

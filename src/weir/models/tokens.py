@@ -158,7 +158,7 @@ VOCABULARIES = ("vocab.txt", "vocab.json", "*.model", "*.tiktoken")
 
 
 def declared_tokenizer(folder: Path) -> Any:  # noqa: ANN401 - a tokenizer of transformers
-    """Return a checkpoint's tokenizer as transformers makes it; raises StoreError for unreadable files."""
+    """Return a checkpoint's tokenizer, made by transformers; raises StoreError for unreadable files."""
     transformers = require("transformers", extra="torch")
     try:
         # Code that a checkpoint brings is never run, and nobody is asked whether it may be.

@@ -178,7 +178,7 @@ def read_state(folder: Path) -> dict[str, Array]:
     """Return all tensors of a checkpoint by name, without running code.
 
     bfloat16, and floats of the older format (.bin), become float32. Raises StoreError for missing or
-    unreadable weights, MissingExtra without safetensors, or without torch for the older format.
+    unreadable weights, MissingExtra without safetensors, or without torch for .bin.
     """
     files = sorted(folder.glob("*.safetensors"))
     state: dict[str, Array] = {}
@@ -234,7 +234,7 @@ class ModelState:
         self._names = sorted(self._tensors, key=len)
 
     def tensor(self, *names: str) -> Array | None:
-        """Return the tensor of the first of these names that exists, also under a prefix; None if none does."""
+        """Return the tensor of the first existing name, also under a prefix; None if none exists."""
         for name in names:
             inner = f".{name}"
             for full in self._names:
@@ -243,7 +243,7 @@ class ModelState:
         return None
 
     def __getitem__(self, names: str | tuple[str, ...]) -> Array:
-        """Return a tensor by name, or by the first existing name of a tuple; raises StoreError if it is missing."""
+        """Return a tensor by name, or the first existing name of a tuple; raises StoreError without one."""
         names = (names,) if isinstance(names, str) else names
         tensor = self.tensor(*names)
         if tensor is None:

@@ -60,8 +60,8 @@ AnswerKey = tuple[int, int]
 
 
 def answer_key(request: object) -> AnswerKey:
-    """Return the 128-bit hash of a request (any JSON value) as two integers; the order of object members does
-    not matter."""
+    """Return the 128-bit hash of a request (any JSON value) as two integers; objects' member order does not
+    matter."""
     text = _SORTED.encode(request)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
@@ -69,8 +69,7 @@ def answer_key(request: object) -> AnswerKey:
 
 @contextmanager
 def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore]:
-    """Yield a store of a service's answers, open for reading and adding during the block; waits for other
-    processes.
+    """Yield a store of a service's answers for the block; waits while another process has it.
 
     name: begins its folder's name.
     about: everything that decides an answer. Without a version the store is a temporary file.
@@ -100,10 +99,8 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
 
 @contextmanager
 def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore | None]:
-    """Yield the store that `answer_store` opens, for reading only; None if it does not exist.
-
-    Another process's latest answers may be missing.
-    """
+    """Yield the store of `answer_store` for reading only; None if it does not exist. Other processes' latest
+    answers may be missing."""
     path = _folder(name, about)[0] / ANSWERS
     if session_only(about) or not path.is_file():
         yield None
@@ -185,7 +182,7 @@ class AnswerStore:
             return self._places.find(key) >= 0
 
     def answer(self, key: AnswerKey) -> Any:  # noqa: ANN401  whatever was added
-        """Return the stored JSON value of a request; None if there is none. Raises StoreError if it is damaged."""
+        """Return a request's stored JSON value; None without one. Raises StoreError if it is damaged."""
         with self._turn:
             at = self._places.find(key)
             if at < 0:
@@ -203,7 +200,7 @@ class AnswerStore:
         return json.loads(line[_VALUE_AT:-2])
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Append a JSON value under a key, replacing an earlier value; it is in the file when this returns.
+        """Append a JSON value under a key, replacing an earlier value; it is in the file on return.
 
         Raises StoreError, leaving the file unchanged, if it cannot be written.
         """
@@ -323,7 +320,7 @@ class KeptAnswers(Protocol):
     def __contains__(self, key: AnswerKey) -> bool: ...
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Store an answer; a killed process does not lose it once this returns."""
+        """Store an answer; it survives a killed process."""
 
 
 @dataclass(frozen=True)
@@ -450,7 +447,7 @@ def run_requests(
     policy: RequestPolicy,
     progress: Callable[[int], None] | None = None,
 ) -> RequestCounts:
-    """Send the requests that have no stored answer, store each answer as it arrives, and return the counts.
+    """Send the requests without a stored answer, store each answer as it arrives, and return the counts.
 
     new_worker: returns a worker for a thread.
     progress: called in the caller's thread with the number of requests done.

@@ -65,7 +65,7 @@ class Key:
 
     def header(self) -> dict[str, str]:
         """Return the HTTP Authorization header, {} without a key; raises ServiceError for a missing or
-        malformed key."""
+        malformed value."""
         return {} if self.variable is None else {"Authorization": f"Bearer {self.checked()}"}
 
     def masked(self, text: object) -> str:
@@ -110,7 +110,7 @@ class HttpRequest:
 def check_key(key: object, usual: str, base: str | None) -> None:
     """Raise BadValue unless `key` names an environment variable whose value may be sent to an address.
 
-    usual: the provider's own variable, sent to its own address only.
+    usual: the provider's own variable, for its own address only.
     base: another address, which gets keys from WEIR_KEY_... only; None for the provider's own.
     """
     if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
@@ -297,7 +297,7 @@ class Limits:
 
 @dataclass
 class Bucket:
-    """A token bucket shared by threads: `rate` per minute, in bursts of up to a sixth of it; None for no limit."""
+    """A token bucket shared by threads: `rate` per minute (None: unlimited), in bursts of up to a sixth of it."""
 
     rate: float | None
     clock: Clock
@@ -312,7 +312,7 @@ class Bucket:
     def take(self, amount: float) -> float:
         """Wait until `amount` is available, take it, and return the seconds waited; 0.0 without a rate.
 
-        An amount above the capacity waits for a full bucket, and delays later callers.
+        More than the capacity waits for a full bucket, and delays later callers.
         """
         if self.rate is None:
             return 0.0
@@ -414,7 +414,7 @@ def retry(
 
     retried: called with each such error and the seconds before the next attempt.
 
-    Raises the last AttemptError at the limits, ServiceError for a server that cannot be reached, and other
+    Raises the last AttemptError at the limits, ServiceError for a server that refuses connections, and other
     errors of `attempt`.
     """
     number = 0
@@ -508,8 +508,8 @@ def _refused(response: BaseHTTPResponse, body: bytes, masked: Redactor, clock: C
 
 
 def parsed_answer(data: bytes | str) -> Any:  # noqa: ANN401  whatever a server says
-    """Return a response parsed as JSON; raises ValueError for bad JSON, a repeated name in an object, or an
-    integer with too many digits."""
+    """Return a response parsed as JSON; raises ValueError for bad JSON, a repeated name in an object, or too
+    many digits."""
     return json.loads(data, parse_int=whole_number, object_pairs_hook=_members)
 
 
@@ -532,7 +532,7 @@ def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
 
 
 def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's body may be anything)
-    """Return the message and code in an error's JSON body, preferably of its root cause; else `otherwise`."""
+    """Return the message and code in an error's JSON body, preferably the root cause's; else `otherwise`."""
     if isinstance(answer, dict):
         error = answer.get("error")
         if isinstance(error, dict):
@@ -562,7 +562,7 @@ MOST_COUNTED = 100
 
 
 def is_believed(counted: int | None, tokens: int) -> bool:
-    """Return True if a service's token count is above 0 and at most 100 times our estimate `tokens`."""
+    """Return True if a service's token count is above 0 and at most 100 times our estimate."""
     return counted is not None and 0 < counted <= MOST_COUNTED * tokens
 
 
@@ -663,8 +663,7 @@ class Ledger:
         return number, waited
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """Replace a reservation by the tokens used, (all, of the answer); does nothing for an abandoned
-        reservation."""
+        """Replace a reservation by the tokens used, (all, of the answer); ignore an abandoned reservation."""
         with self._turn:
             one = self._open.pop(number, None)
             if one is None:

@@ -243,7 +243,7 @@ class FunctionReranker:
 
 @dataclass(frozen=True, eq=False)
 class FunctionScorer:
-    """Scores by a function, called once for each query with all its candidates; raises BadRanking for a wrong
+    """Scores by a function, called once per query with all its candidates; raises BadRanking for a wrong
     number of scores."""
 
     function: ScoreFunction
@@ -356,7 +356,7 @@ def behind(reranker: Reranker, first: object) -> Pipeline:
 def as_system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
     """Return a function, object or encoder as a system; a system unchanged.
 
-    name, version: as in `system`; not for a system.
+    name, version: as in `system`.
 
     Raises BadValue for anything else, and for a system with a name or version.
     """
@@ -485,9 +485,9 @@ def _in_message(value: object) -> str:
 class Filtered:
     """Rank only documents that fit a filter, as if the others were removed before the cut at k.
 
-    Document frequencies still count all documents. Filters of queries apply too. Programs and servers are
-    searched deeper and deeper, to 10,000 results, with a warning of queries left with fewer than k. Raises
-    BadValue for an invalid filter; a search raises UnknownName for a field that no document has.
+    Document frequencies still count all documents; filters of queries apply too. Programs and servers are
+    searched deeper, to 10,000 results, with a warning of queries left with fewer than k. Raises BadValue for
+    an invalid filter; a search raises UnknownName for a field that no document has.
     """
 
     system: Retriever
@@ -531,8 +531,8 @@ class Filtered:
 
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
-    """Return the queries, restricted further to documents for which `fitting`, bool[documents], is True;
-    their own filters are applied first."""
+    """Return the queries restricted to documents for which `fitting`, bool[documents], is True, beside their
+    own filters."""
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
         metadata = datasets.load.filtered(queries, corpus).metadata or metadata

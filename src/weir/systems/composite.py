@@ -47,7 +47,7 @@ PLAIN = (type(None), bool, int, float, str)
 def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
     """Index a corpus with a system and return its searcher.
 
-    Raises PluginError, naming the system, if it returns no searcher or raises anything but WeirError and
+    Raises PluginError, naming the system, if it returns none or raises anything but WeirError and
     MemoryError.
     """
     with _named(part, "", f"indexing {len(corpus):,} documents"):
@@ -69,7 +69,7 @@ def rankings(
     context: Context = IN_MEMORY,
     beyond: int = 0,
 ) -> Run:
-    """Return a searcher's checked rankings of permitted documents, one for each query, in order.
+    """Return a searcher's checked rankings of permitted documents, one per query, in order.
 
     who, collection: name the system in messages.
     beyond: how many of the k results only show whether more follow.
@@ -157,9 +157,9 @@ def _run_flaw(run: object, queries: Queries) -> str:
 
 
 def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -> Run:
-    """Return a user's function's rankings of these queries as a run; an unanswered query has an empty ranking.
+    """Return a user's function's rankings as a run; an unanswered query has an empty ranking.
 
-    answer: anything that `weir.evaluate` takes except a path, or a list of rankings, one for each query.
+    answer: anything that `weir.evaluate` takes except a path, or a list of rankings, one per query.
 
     Raises BadRanking for unknown queries, unknown or repeated documents, and scores that are not finite;
     PluginError for an answer of another type.
@@ -195,7 +195,7 @@ class AnsweredDocuments:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def codes(self, names: Iterable[str]) -> Int32:
-        """Return each document's position in `ids`, int32[names]; -1 if it is outside the collection."""
+        """Return each document's position in `ids`, int32[names]; -1 outside the collection."""
         if self.corpus is not NO_DOCUMENTS:
             return self.corpus.ids.codes(names).astype(np.int32)
         numbers = self._numbers
@@ -225,15 +225,15 @@ def described_unknown(unknown: str) -> dict[str, object]:
 def known_rows(
     query: Int32, doc: Int32, names: Callable[[int], str], queries: Ids, unknown: str = "", hint: str = ""
 ) -> tuple[Int64, str]:
-    """Return (positions of the rows whose documents the collection has, int64, and a sentence on the dropped
-    rows, or "").
+    """Return (positions of the rows whose documents the collection has, int64, sentence on the dropped rows,
+    or "").
 
-    query, doc: query and document number of each row, with document -1 for unknown.
+    query, doc: query and document number of each row, with -1 for an unknown document.
     names: returns the identifier of a row's document.
     unknown: "refuse" or "drop"; "" refuses, for a system without this setting.
     hint: advice for the message.
 
-    Raises BadRanking for unknown documents unless they are dropped.
+    Raises BadRanking for unknown documents unless dropped.
     """
     others = np.flatnonzero(doc < 0)
     if len(others) == 0:
@@ -263,7 +263,7 @@ class _Indexing(Protocol[S_co]):
 
 @dataclass(frozen=True, eq=False)
 class FolderShelf:
-    """Keeps each part's index in a folder of its own or in memory; a damaged index is built again, with a
+    """Keeps each part's index in its own folder or in memory; a damaged index is built again, with a
     StoreWarning."""
 
     at: Path | None = None
@@ -298,7 +298,7 @@ class FolderShelf:
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
-    """Return the context's shelf, or a new FolderShelf in the context's folder.
+    """Return the context's shelf, or a new FolderShelf in its folder.
 
     build: False makes a new shelf raise StoreError for a missing index.
     """
@@ -306,18 +306,17 @@ def shelf_of(context: Context, build: bool = True) -> Shelf:
 
 
 def open_parts(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Return the searcher of a composite system from its parts' stored indexes; raises StoreError if one is
-    missing."""
+    """Return a composite system's searcher from its parts' stored indexes; raises StoreError if one is missing."""
     return system.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
 def open_anew(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Index the corpus anew and return the searcher; used as `open` of systems that store no index."""
+    """Index the corpus anew and return the searcher; used as `open` of systems without a stored index."""
     return system.index(corpus, context)
 
 
 def adapted_to(system: T, collection: str, instruction: str) -> T:
-    """Return a system or re-ranker with its parts, such as encoders with prompts, adapted to a collection."""
+    """Return a system or re-ranker with its parts adapted to a collection, for example by prompts."""
     if isinstance(system, CollectionAware):
         return cast(T, system.adapted_to(collection, instruction))
     return _rebuilt(
@@ -338,7 +337,7 @@ def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[obje
 
 
 def one_session(systems: Iterable[T]) -> list[T]:
-    """Return the systems, changed so that uses of the same object without a version share stored results.
+    """Return the systems, changed so that uses of one object without a version share stored results.
 
     An object's name also applies where it is used without one. Raises BadValue for two objects of one type
     and name.
@@ -404,7 +403,7 @@ def parts_of(system: object) -> Iterator[object]:
 
 
 def titled(system: object) -> str:
-    """Return a system's name with settings files replaced by their titles; "" if none has a title."""
+    """Return a system's name with settings files replaced by their titles; "" if none has one."""
     name = title = str(system)
     for part in parts_of(system):
         if isinstance(part, Titled):

@@ -60,7 +60,7 @@ VectorEncoder: TypeAlias = Encoder | Hosted | ObjectEncoder
 class DenseRetriever:
     """Dense retrieval by an encoder; `dense` explains the settings.
 
-    Raises UnknownName for an unknown store, BadValue for a wrong view or separator.
+    Raises UnknownName for an unknown store, BadValue for a bad view or separator.
     """
 
     encoder: VectorEncoder
@@ -120,7 +120,7 @@ class DenseRetriever:
         return 1 if whole else encoded.encoding_blocks(self, documents)
 
     def document_encoding(self, loaded: LoadedEncoder) -> DocumentEncoding:
-        """Return how documents are encoded on one device, and the store of their vectors."""
+        """Return how one device encodes documents, and the store of their vectors."""
         about, home = _about(self.encoder, loaded, "document"), settings().home / "vectors"
         encode: Encode = partial(loaded.encode, kind="document")
         blocks = EncodingBlocks()

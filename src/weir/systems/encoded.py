@@ -141,8 +141,7 @@ def texts_of(corpus: Corpus, view: str, between: str = " ") -> TextSource:
 
 
 def encoded_documents(how: DocumentEncoding, texts: TextSource, context: Context) -> tuple[StoredRows, int]:
-    """Encode the documents that the store lacks; return (rows of all documents, number of documents stored
-    before)."""
+    """Encode the documents that the store lacks; return (rows of all documents, number stored before)."""
     store = how.store
     if how.in_memory:
         return stores.encoded_in_memory(store.codec, texts, how.encode, context.progress, how.blocks), 0
@@ -237,8 +236,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.opened or self.system.encoder.load(settings().device)
 
     def encoded(self, queries: Queries) -> Q:
-        """Return queries, none of them blank, encoded; raises BadValue, naming the query, if the encoder
-        refuses a text."""
+        """Return queries, none of them blank, encoded; raises BadValue, naming the query, for a text that the
+        encoder refuses."""
         try:
             return self.system.encoded_queries(self.loaded, queries)
         except UnusableText as error:
@@ -262,8 +261,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return replace(scored_candidates(self, self, queries, self.corpus, k, context), name=str(self.system))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, float64[candidates], bit-equal to `search`; for an empty query or
-        document LOWEST_SCORE, or 0 for term matching."""
+        """Return each candidate's score, float64[candidates], bit-equal to `search`; LOWEST_SCORE, or 0 for
+        term matching, for an empty query or document."""
         filled = with_text(queries)
         return self.documents.pair_scores(self.encoded(queries.take(filled)), filled, candidates)
 

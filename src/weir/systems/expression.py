@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @checked
 def parse_system(text: str) -> Retriever:
-    """Return the system named by a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)`.
+    """Return the system of a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)`.
 
     Raises UnknownName for an unknown system or setting; BadValue for malformed text, a grid, and a repeated
     or bad setting.
@@ -56,8 +56,8 @@ _SYNTAX = {"never closed": "; a bracket is never closed", "comma": "; a comma ma
 
 
 def expression_tree(text: str) -> ast.expr:
-    """Return the syntax tree of a system or grid; raises BadValue for text that is malformed, too long or too
-    deep, names too many systems, or has a comment."""
+    """Return the syntax tree of a system or grid; raises BadValue for malformed, long or deep text, too many
+    systems, or a comment."""
     if not isinstance(text, str):
         raise BadValue(f"{text!r} is not a system; expected a text such as 'bm25(k1=1.2, b=0.75)'")
     if len(text) > MOST_CHARACTERS:
@@ -100,7 +100,7 @@ def system(given: object, name: str | None = None, version: str | None = None) -
     name: printed name of a function or object, by default its own or its class's. A lambda needs a name.
     version: identifies a function or object for stored results. Without it, each process computes them again.
 
-    Raises UnknownName for an unknown system or setting; BadValue for malformed text, other values, and a bad
+    Raises UnknownName for an unknown system or setting, BadValue for malformed text, other values, and a bad
     or registered name.
     """
     if isinstance(given, str) and name is None and version is None:
@@ -257,8 +257,8 @@ def parse_systems(text: str) -> tuple[Retriever, ...]:
 
 
 def single_names(text: str) -> tuple[str, ...]:
-    """Return the name of each system of a grid, in the order of `parse_systems`; raises BadValue for
-    malformed text and above 1,024 systems."""
+    """Return the names of a grid's systems, in the order of `parse_systems`; raises BadValue for malformed
+    text and above 1,024 systems."""
     tree = expression_tree(text)
     if not _has_braces(tree):
         return (text,)

@@ -44,7 +44,7 @@ DEPTH = 1000
 class Fused:
     """Two or more systems whose rankings are fused.
 
-    Raises BadValue for fewer than two, a wrong number of weights, and a depth below 1.
+    Raises BadValue for fewer, a wrong number of weights, and a depth below 1.
     """
 
     fusion: Fusion

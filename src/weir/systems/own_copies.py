@@ -16,7 +16,7 @@ _HOOKS = ("__copy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate
 
 
 def own_copy(given: T) -> T:
-    """Return a copy of an object that searches, with its dicts, lists and sets copied and its models shared.
+    """Return a copy of an object that searches, with copied dicts, lists and sets but shared models.
 
     Searching objects in its attributes, and the object of a method, are copied too. A function, or an object
     that cannot be copied, is returned itself.
@@ -25,7 +25,7 @@ def own_copy(given: T) -> T:
 
 
 def is_shared(given: object) -> bool:
-    """Return True for an object that `own_copy` cannot copy, or a method of such an object."""
+    """Return True for an object that `own_copy` cannot copy, or its method."""
     owner = given.__self__ if ismethod(given) else given
     return _is_object(owner) and own_copy(owner) is owner
 

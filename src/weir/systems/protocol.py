@@ -32,7 +32,7 @@ MAX_DEPTH = 10_000_000
 
 @dataclass(frozen=True)
 class Context:
-    """Where a system keeps its index, and how it reports progress and reuses stored results."""
+    """Where a system keeps its index, how it reports progress, and whether it reuses stored results."""
 
     folder: Path | None = None
     """Folder of the index; None for memory."""
@@ -48,7 +48,7 @@ class Context:
     """Number of the k results that only show whether more follow."""
 
     def for_part(self, number: int, parts: int) -> Context:
-        """Return the context for part `number` (from 0) of `parts`: without folder and vectors, its progress
+        """Return the context for part `number` (from 0) of `parts`, without folder and vectors, its progress
         scaled to the whole."""
         report = self.progress
 
@@ -118,7 +118,7 @@ class Costs:
 
 
 def only_time(searcher: object) -> Costs:
-    """Return the Costs of a searcher that stores nothing and may be repeated; used as its method `costs`."""
+    """Return the Costs of a searcher that stores nothing and may be repeated; used as `costs`."""
     return Costs(repeatable=True)
 
 
@@ -129,16 +129,12 @@ ANSWERS = 1000
 
 @runtime_checkable
 class Searcher(Protocol):
-    """An immutable index of a corpus.
-
-    `search` may ignore the queries' candidates, exclusions and filters; `restricted_search` applies them.
-    """
+    """An immutable index of a corpus; `search` may ignore the queries' candidates, exclusions and filters,
+    which `restricted_search` applies."""
 
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents of each query, fewer if fewer match, in the order of `queries`.
-
-        Raises BadValue for k below 1.
-        """
+        """Return the k best documents of each query, or fewer, in the order of `queries`; raises BadValue for
+        k below 1."""
 
     def costs(self) -> Costs:
         """Return the costs so far."""
@@ -168,7 +164,7 @@ class NestedSearcher(Protocol):
 
 
 def always_nested(searcher: object, queries: Queries, k: int) -> bool:
-    """Return True: the k + 1 best results of an exact search begin with its k best."""
+    """Return True: an exact search's k + 1 best results begin with its k best."""
     return True
 
 
@@ -178,7 +174,7 @@ class Exported(Protocol):
 
     def export(self, folder: Path) -> bool:
         """Write the index's vectors to a folder, for `Context.vectors` on another machine; return False if it
-        refers to none."""
+        has none."""
 
 
 ShareEncoder: TypeAlias = Callable[[Corpus, tuple[int, int], Path, Progress | None], None]
@@ -188,7 +184,7 @@ folder, except texts that are stored already."""
 
 @runtime_checkable
 class Encoding(Protocol):
-    """A retriever whose documents several processes can encode before one of them indexes."""
+    """A retriever whose documents several processes can encode before one indexes them."""
 
     def encoding_blocks(self, documents: int) -> int:
         """Return the number of blocks in which `documents` documents are encoded; a single block cannot be
@@ -205,17 +201,15 @@ class Retriever(Protocol):
     def describe(self) -> dict[str, object]:
         """Return everything that decides the rankings, as JSON: the key of stored results.
 
-        Settings, hashes of files, versions of packages and algorithms; no threads, paths or times. An
-        "engine" that is not installed is None. Downloads nothing; raises DownloadError if a checkpoint is
-        missing.
+        Settings, hashes of files and versions; no threads, paths or times. An "engine" that is not installed
+        is None. Downloads nothing; raises DownloadError without a checkpoint.
         """
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """Index a corpus in memory, or atomically into the context's folder, and return its searcher."""
 
     def open(self, corpus: Corpus, context: Context) -> Searcher:
-        """Return the searcher of the index in the context's folder; raises StoreError if it is missing or
-        damaged."""
+        """Return the searcher of the index in the context's folder; raises StoreError if missing or damaged."""
 
 
 class Shelf(Protocol):
@@ -225,7 +219,7 @@ class Shelf(Protocol):
         """Return the part's searcher, from its stored index or a new one."""
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return a searcher of the part that may read stored rankings instead of searching."""
+        """Return a searcher of the part that may read stored rankings."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +237,7 @@ class Component:
 
 @runtime_checkable
 class Composite(Protocol):
-    """A system made of other systems, whose indexes come from the context's shelf."""
+    """A system made of others, whose indexes come from the context's shelf."""
 
     def components(self) -> tuple[Component, ...]:
         """Return the parts that need an index; () for none."""
@@ -256,10 +250,10 @@ def no_parts(system: object) -> tuple[Component, ...]:
 
 @runtime_checkable
 class Titled(Protocol):
-    """A system read from a settings file, which may give a title for tables."""
+    """A system read from a settings file that may give a title for tables."""
 
     def title(self) -> tuple[str, str]:
-        """Return (settings file as in the system's name, title in that file or "")."""
+        """Return (settings file as in the system's name, title or "")."""
 
 
 @runtime_checkable
@@ -268,7 +262,7 @@ class Remote(Protocol):
 
     @property
     def service(self) -> str:
-        """Name of the server or program in messages, such as "the file x.run"."""
+        """Name of the server or program in messages."""
 
 
 @runtime_checkable
@@ -281,7 +275,7 @@ class DocumentKeeper(Protocol):
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A system whose index depends on only some settings, and is shared by systems that differ in others."""
+    """A system whose index is shared by systems that differ in search settings."""
 
     def indexed_as(self) -> Retriever:
         """Return the system with only the settings that decide its index."""
@@ -289,7 +283,7 @@ class Indexed(Protocol):
 
 @runtime_checkable
 class Fetched(Protocol):
-    """A system or re-ranker that may need a download or an optional package."""
+    """A system or re-ranker that may need a download or optional package."""
 
     def fetch(self) -> None:
         """Download the files that `describe` needs; raises DownloadError if that fails."""
@@ -300,12 +294,12 @@ class Installed(Protocol):
     """A system that creates tables or indexes on a server."""
 
     def uninstall(self) -> list[str]:
-        """Remove everything that Weir created on the server; return the names of the removed tables or indexes."""
+        """Remove all tables or indexes that Weir created on the server; return their names."""
 
 
 @runtime_checkable
 class CollectionAware(Protocol):
-    """A system or re-ranker that depends on the collection, for example by its prompts."""
+    """A system or re-ranker that depends on the collection, for example by prompts."""
 
     def adapted_to(self, collection: str, instruction: str) -> object:
         """Return the system or re-ranker adapted to a collection and its instruction ("" for none)."""
@@ -317,7 +311,7 @@ class FieldReader(Protocol):
 
     def fields_read(self) -> tuple[str, ...]:
         """Return the fields, or joined views such as "title text", that are read; their content is part of
-        the key of stored results."""
+        stored results' keys."""
 
 
 @runtime_checkable
@@ -325,8 +319,8 @@ class ApproximateSearcher(Protocol):
     """A searcher that may miss documents that an exact search finds."""
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """Return the mean shares of the exact k best documents that are missed, by cause; raises BadValue for
-        an exact search."""
+        """Return the mean shares of the exact k best documents missed, by cause; raises BadValue for an exact
+        search."""
 
 
 @runtime_checkable
@@ -334,8 +328,8 @@ class CandidateSource(Protocol):
     """A system that may return candidates, which are all re-ranked by default, not only the first."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """Return the depth that reads all candidates; None if the system ranks, so that only its first
-        documents are re-ranked.
+        """Return the depth that reads all candidates; None if the system ranks, and only its first documents
+        are re-ranked.
 
         k: results asked for.
         documents: size of the collection.
@@ -358,8 +352,8 @@ class Scorer(Protocol):
     """Scores candidate documents of queries."""
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, float64[candidates], in the order of candidates.doc, which holds the
-        corpus's document numbers."""
+        """Return each candidate's score, float64[candidates], in the order of candidates.doc, numbers in the
+        corpus."""
 
     def costs(self) -> Costs:
         """Return the costs so far."""
@@ -381,7 +375,7 @@ class TermScored(Protocol):
     """A searcher whose scores are sums over query terms."""
 
     def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
-        """Return the score that each term of the single query in `queries` adds to each candidate."""
+        """Return the score that each term of the one query adds to each candidate."""
 
 
 @runtime_checkable
@@ -401,16 +395,15 @@ class Reranker(Protocol):
         """Documents scored of each ranking; None for the first 100 of a search, or all listed candidates."""
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the scores, as JSON: the key of stored results. Downloads and loads
-        nothing."""
+        """Return everything that decides the scores, as JSON: the key of stored results. Downloads nothing."""
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> Scorer:
-        """Return a scorer of a corpus's documents, with the indexes it needs from the context's shelf."""
+        """Return a scorer of a corpus's documents; needed indexes come from the context's shelf."""
 
 
 @dataclass(frozen=True)
 class PromptPlan:
-    """Upper bounds of the prompts and tokens of a re-ranking by a language model."""
+    """Upper bounds of a language model's prompts and tokens for a re-ranking."""
 
     prompts: int
     """Prompts for all queries."""
@@ -424,7 +417,7 @@ class PromptPlan:
 
 @runtime_checkable
 class Prompting(Reranker, Protocol):
-    """A re-ranker by a language model that can bound its requests before it runs."""
+    """A re-ranker by a language model that can bound its requests in advance."""
 
     @property
     def service(self) -> str:
@@ -435,10 +428,10 @@ class Prompting(Reranker, Protocol):
         """True if the model runs on this machine, at no price."""
 
     def for_collection(self, dataset: Dataset) -> Prompting:
-        """Return the re-ranker adapted to a collection, with its objective if one is known."""
+        """Return the re-ranker adapted to a collection, with its objective if known."""
 
     def asked(self) -> dict[str, object]:
-        """Return everything that decides the prompts; re-rankers with equal values share stored answers."""
+        """Return everything that decides the prompts; equal values share stored answers."""
 
     def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:
         """Return upper bounds of the prompts and tokens to re-rank a collection.
@@ -451,7 +444,7 @@ class Prompting(Reranker, Protocol):
     ) -> PromptPlan:
         """Return the bounds of `plan_prompts`, estimated from mean lengths in bytes.
 
-        candidates: documents to re-rank for each query.
+        candidates: documents to re-rank per query.
         """
 
 
@@ -468,8 +461,7 @@ def check_k(k: int) -> None:
 
 
 def described_depth(depth: int | None) -> dict[str, object]:
-    """Return a re-ranker's depth for its description, {"depth": depth}, None as 100; an explicit 100 adds
-    {"named": True}."""
+    """Return {"depth": depth} for a re-ranker's description, 100 for None; an explicit 100 adds {"named": True}."""
     # A named depth of DEPTH is another system than none: without a name all candidates are scored.
     entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}
     return entries | ({"named": True} if depth == DEPTH else {})
@@ -483,8 +475,8 @@ def folder_of(context: Context) -> Path:
 
 
 def searches_once_indexed(system: T) -> T:
-    """Make `search` of a class's unindexed systems raise NotIndexed, and return the class; other values are
-    returned unchanged."""
+    """Make `search` of a class's unindexed systems raise NotIndexed, and return the class; other values
+    unchanged."""
     if isinstance(system, type) and not any("__getattr__" in vars(kind) for kind in system.__mro__):
         setattr(system, "__getattr__", _missing)  # noqa: B010  a method would hide all attributes from type checkers
     return system
@@ -507,15 +499,15 @@ RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker", reranker_nam
 
 
 def called(name: str, positional: list[object], settings: dict[str, object]) -> str:
-    """Return the text of a call, such as name("first", key=value); without arguments the bare name."""
+    """Return a call as text, such as name("first", key=value); without arguments the bare name."""
     inside = [printed(v) for v in positional] + [f"{k}={printed(v)}" for k, v in settings.items()]
     return f"{name}({', '.join(inside)})" if inside else name
 
 
 @checked
 def usage(name: str) -> str:
-    """Return the call of a system or re-ranker with all settings and defaults as text; raises UnknownName for
-    another name."""
+    """Return the call of a system or re-ranker with all settings and defaults; raises UnknownName for another
+    name."""
     builder = SYSTEMS.get(name) if name in SYSTEMS else RERANKERS.get(name)
     arguments = []
     for parameter in inspect.signature(builder).parameters.values():

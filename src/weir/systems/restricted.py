@@ -37,7 +37,7 @@ class RestrictedSearcher(Protocol):
 
 
 def unrestricted(queries: Queries) -> Queries:
-    """Return the queries without candidates, exclusions and filters; the same object if they have none."""
+    """Return the queries without candidates, exclusions and filters; the same object if there are none."""
     metadata = queries.metadata
     if metadata is None:
         return queries
@@ -49,10 +49,9 @@ def unrestricted(queries: Queries) -> Queries:
 
 
 def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-    """Return the k best permitted documents of each query.
+    """Return the k best permitted documents of each query; raises BadValue for filters that were not evaluated.
 
-    Warns (RankingWarning) if searches of a costly system leave queries with fewer; raises BadValue for
-    filters that were not evaluated.
+    Warns (RankingWarning) if searches of a costly system leave queries with fewer.
     """
     if unrestricted(queries) is queries:
         return searcher.search(queries, k, context)
@@ -183,8 +182,8 @@ def scored_candidates(
 
 
 def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
-    """Return each query's listed candidates in random order with a fixed seed and falling scores, without
-    documents that the corpus lacks."""
+    """Return each query's listed candidates in random order with a fixed seed and falling scores; documents
+    missing in the corpus are left out."""
     candidates, _ = _lists(queries)
     if candidates is None:
         candidates = DocumentLists.of([[]] * len(queries))

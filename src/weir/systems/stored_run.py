@@ -89,8 +89,8 @@ class StoredRun:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> StoredRunSearcher:
         """Return a searcher of the file's rankings; with NO_DOCUMENTS as the corpus every document is known.
 
-        Raises FormatError for a missing file or an invalid line; BadRanking for repeated documents, and for
-        documents outside the corpus unless they are dropped.
+        Raises FormatError for a missing file or invalid line; BadRanking for repeated documents, and for
+        documents outside the corpus unless dropped.
         """
         self._content()
         with unquoted(Path(self.path), Path()):  # an experiment of somebody else's may name it
@@ -138,7 +138,7 @@ def _refuse_exchanged_columns(run: Run, docs: Ids) -> None:
 
 @dataclass(frozen=True, eq=False)
 class StoredRunSearcher:
-    """Searches the rankings of a file, with documents numbered as in a collection."""
+    """Searches the rankings of a file, with the collection's document numbers."""
 
     system: StoredRun
     run: Run
@@ -153,9 +153,9 @@ class StoredRunSearcher:
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the first k results of each query; warns (RankingWarning) of queries without a ranking and
-        of dropped rows.
+        dropped rows.
 
-        Raises BadRanking if the file ranks for none of several queries, BadValue for k below 1.
+        Raises BadRanking if none of several queries has a ranking, BadValue for k below 1.
         """
         query = queries.ids.codes(self.run.by_identifier(queries).queries.strings)[self.run.query_of_row()]
         count, missing = len(queries), np.setdiff1d(np.arange(len(queries)), query)
@@ -206,9 +206,9 @@ class StoredRunSearcher:
 @named_arguments
 @dataclass(frozen=True)
 class CandidatePool:
-    """Rank each query's listed candidates in a random order with a fixed seed; needs no index and no text.
+    """Rank each query's listed candidates in random order with a fixed seed; needs no index and no text.
 
-    Scores fall by 1. A query without candidates has no results; a search of queries that list none raises
+    Scores fall by 1. A query without candidates has no results; a search in which no query lists any raises
     BadValue.
     """
 
@@ -247,7 +247,7 @@ class CandidatePoolSearcher:
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the first k permitted candidates of each query; warns (RankingWarning) if there are more.
 
-        Raises BadValue if no candidates are listed.
+        Raises BadValue if the queries list none.
         """
         if queries.metadata is None or queries.metadata.candidates is None:
             raise BadValue(

@@ -39,7 +39,7 @@ MOST_SETTINGS = 2_000
 
 
 def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fusion, ...]:
-    """Return the fusions that a fit tries, defaults first: every combination of the settings that `method`
+    """Return the fusions that a fit tries, defaults first: all combinations of the settings that `method`
     leaves open.
 
     runs: number of fused runs.
@@ -111,7 +111,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class Fold:
-    """A fold of the queries, the settings chosen on all other folds, and the means with these settings."""
+    """A fold of the queries, the settings chosen on all other folds, and the means with them."""
 
     number: int
     """From 1."""
@@ -125,7 +125,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """The best settings of a fusion on all judged queries, with their cross-validation."""
+    """The best settings of a fusion on all judged queries, with cross-validation."""
 
     measure: Measure
     tried: int
@@ -159,7 +159,7 @@ class Fit:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {"number", "queries", "chosen", "fitted", "held_out": values}, with a value for each fold."""
+        """Return {"number", "queries", "chosen", "fitted", "held_out": values}, a value for each fold."""
         lines = [{name: getattr(fold, name) for name in Fold.__dataclass_fields__} for fold in self.folds]
         return frames.columns_of(line | {"chosen": str(line["chosen"])} for line in lines)
 
@@ -182,7 +182,7 @@ def fit(
     seed: assigns queries to folds.
 
     Raises UnknownName for an unknown name; BadValue without an open setting, for fewer than 2 folds or more
-    than judged queries, for a measure without a direction, and if no judged query has results in two runs.
+    than judged queries, a measure without a direction, and if no judged query has results in two runs.
     """
     tried = candidates(method, len(runs)) if isinstance(method, (str, Fusion)) else tuple(method)
     return cross_validated(trials(tried, Pool.of(runs), qrels, measure), folds, seed)
@@ -263,11 +263,8 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Return the fused run: each judged query with the settings chosen without its fold, other queries with
-    the settings chosen on all.
-
-    k: documents per query; None for all.
-    """
+    """Return the fused run, cut at k (None: uncut): judged queries with the settings chosen without their
+    fold, others with the settings chosen on all."""
     codes = fitted.queries.codes(pool.queries.strings)
     fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
     chosen = [*(f.chosen for f in fitted.folds), fitted.chosen]
@@ -299,10 +296,10 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 
 
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
-    """Return tables that compare the cross-validated fusion with the best single run, and note that this run
+    """Return tables that compare the cross-validated fusion with the best single run, noting that this run
     was picked on the same queries.
 
-    single: scores by run; the best has the best mean of the first measure.
+    single: scores by run; the first measure's mean decides.
     """
     way = direction(held_out.measures[0])
     best = max(single, key=lambda name: way * float(single[name].mean_values()[0]))

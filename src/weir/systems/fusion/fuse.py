@@ -53,7 +53,7 @@ class CandidateBlock:
         return len(self.lists[0].ptr) - 1
 
     def candidates(self, norm: str | None) -> Candidates:
-        """Return these documents as the input of a fusion method.
+        """Return these documents as input of a fusion method.
 
         norm: a normalisation in NORMS; None for methods that use ranks.
         """
@@ -155,8 +155,8 @@ def check_shared_queries(pool: Pool) -> None:
 
 
 def apart_notes(pool: Pool, names: Sequence[str]) -> list[str]:
-    """Return a sentence for each run that shares no document with the others, and for equal identifiers in
-    two Unicode compositions.
+    """Return a sentence for each run that shares no document with the others, and for identifiers in two
+    Unicode compositions.
 
     names: of the runs, in sentences.
     """
@@ -181,7 +181,7 @@ Rankings = tuple[Int64, Int32, Float64]
 
 
 def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None) -> Run:
-    """Return runs fused into one, with every query of any run.
+    """Return runs fused into one, for every query of any run.
 
     method: a name of `weir.systems.fusion`, such as "rrf" or "wsum(weights=[0.3, 0.7])".
     k: cut-off of each fused ranking; None for none.
@@ -201,9 +201,8 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
 
 
 def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None) -> Run:
-    """Return a pool's runs fused into one; queries without results have an empty ranking.
+    """Return a pool's runs fused into one, cut at k (None: uncut); queries without results have an empty ranking.
 
-    k: cut-off; None for none.
     name: of the run, by default the fusion.
 
     Raises BadValue for bad settings and fused scores that are not finite.
@@ -234,7 +233,7 @@ def refuse_depth(k: int | None) -> None:
 
 
 def fused_block(pool: Pool, block: CandidateBlock, how: Fusion, k: int | None = None) -> Rankings:
-    """Return the fused rankings of a block's queries, cut at k; raises BadValue for a score that is not finite."""
+    """Return a block's fused rankings, cut at k; raises BadValue for a score that is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         score = how(block.candidates(how.norm if how.scored else None)) + 0.0  # one zero, not two
     bad = np.flatnonzero(~np.isfinite(score))

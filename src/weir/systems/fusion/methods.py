@@ -31,11 +31,8 @@ Codes = list[Int32 | None]
 
 
 def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (identifiers of all tables in order of first occurrence, for each table the int32 positions of
-    its identifiers in them).
-
-    Positions are None if all tables are one object.
-    """
+    """Return (distinct identifiers of all tables in order of occurrence, for each table the int32 positions
+    of its identifiers in them, None if all tables are one object)."""
     if all(table is tables[0] for table in tables):
         return tables[0], [None] * len(tables)
     strings = Strings.concatenated([table.strings for table in tables])
@@ -50,7 +47,8 @@ def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
 
 
 def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (sorted identifiers of all tables, for each table the int32 positions of its identifiers in them).
+    """Return (distinct identifiers of all tables, sorted, for each table the int32 positions of its
+    identifiers in them).
 
     If all tables are one object, it is returned unsorted, with None for positions.
     """
@@ -113,7 +111,7 @@ def _sum_over_runs(values: Float64) -> Float64:
 
 
 def ascending(values: Float64) -> list[Float64]:
-    """Return a matrix's rows, float64[n] each, after sorting every column in ascending order."""
+    """Return a matrix's rows, float64[n] each, with every column sorted in ascending order."""
     rows = list(values)
     for end in range(len(rows) - 1, 0, -1):  # whole rows at a time: far faster than sorting short columns
         for i in range(end):
@@ -177,7 +175,7 @@ def minmax(lists: ScoreLists) -> Float64:
 def zscore(lists: ScoreLists) -> Float64:
     """Return (score - mean) / population standard deviation (ZMUV); 0 if all scores are equal.
 
-    A fusion gives documents that are not returned 0, the mean.
+    Documents that are not returned count as average, 0.
     """
     # Montague and Aslam 2001.
     deviation = lists.score - lists.spread(lists.sums(lists.score) / lists.list_lengths)
@@ -273,8 +271,8 @@ def fusion(
     within: {setting: (smallest value, largest value)}.
     grid: {setting: values that `fit` tries}.
 
-    The function's keyword parameters become settings, typed by their defaults; () takes a number for each
-    run. Raises BadValue for a registered name.
+    Keyword parameters become settings, typed by their defaults; () takes a number for each run. Raises
+    BadValue for a registered name.
     """
 
     def add_method(function: Callable[..., Float64]) -> Fusion:
@@ -286,7 +284,7 @@ def fusion(
 
 @dataclass(frozen=True)
 class Fusion:
-    """A fusion method with settings, such as rrf(k=10); calling it with `Candidates` returns their scores,
+    """A fusion method with settings, such as rrf(k=10); a call with `Candidates` returns their scores,
     float64[n]."""
 
     name: str
@@ -326,7 +324,7 @@ class Fusion:
         return METHODS.get(self.name).defaults() | dict(self.settings)
 
     def refuse_other_than(self, runs: int) -> None:
-        """Raise BadValue if a setting with a value for each run, such as weights, does not have `runs` values."""
+        """Raise BadValue if a setting with a value for each run, such as weights, lacks `runs` values."""
         for key, value in self.settings:
             if isinstance(value, tuple) and len(value) != runs:
                 raise BadValue(f"{self}: {key} has {len(value)} for {runs} rankings; give one for each")
@@ -338,8 +336,8 @@ class Fusion:
 
 
 def parse_fusion(text: str) -> Fusion:
-    """Return the fusion in a text such as `rrf(k=10)`; raises UnknownName for an unknown method or setting,
-    BadValue for malformed text and bad values."""
+    """Return the fusion of a text such as `rrf(k=10)`; raises UnknownName for an unknown method or setting,
+    BadValue for malformed text or a bad value."""
     name, settings = call_of(text)
     METHODS.get(name)
     return Fusion(name).with_settings(settings)

@@ -42,7 +42,7 @@ _CHARACTERS_BY_WIDTH = {
 
 
 def spaces(data: Bytes) -> NDArray[np.bool_]:
-    """Return bool[n]: True for each byte of UTF-8 text in white space, as str.split defines it."""
+    """Return bool[n]: True for each byte of UTF-8 white space, as str.split defines it."""
     white = _ONE_BYTE[data]
     leads = np.flatnonzero(_FIRST_BYTES[data])
     for width, characters in _CHARACTERS_BY_WIDTH.items():
@@ -298,8 +298,8 @@ def _pairs(units: list[str]) -> list[str]:
 
 
 def cjk_bigrams(text: str) -> list[str]:
-    """Return a text's words by Lucene's StandardTokenizer, with runs of Han, kana and Hangul as overlapping
-    pairs and widths normalised."""
+    """Return a text's words by Lucene's StandardTokenizer; Han, kana and Hangul become overlapping pairs,
+    with normalised widths."""
     terms: list[str] = []
     for part in _CJK_BREAK.split(text):
         terms += _pairs([*_usual_width(part)]) if _CJK.fullmatch(part) else _cjk_words(part)
@@ -329,7 +329,7 @@ def _usual_width(text: str) -> str:
 
 
 def thai_bigrams(text: str) -> list[str]:
-    """Return a text's words by UAX #29, with Thai, Lao, Khmer and Burmese words as overlapping pairs of letters."""
+    """Return a text's words by UAX #29; Thai, Lao, Khmer and Burmese words become overlapping pairs of letters."""
     terms: list[str] = []
     for word in tokenizer("uax29").words(text):
         terms += _pairs(_CLUSTER.findall(word)) if _THAI.fullmatch(word) else [word]
@@ -350,7 +350,7 @@ _installed_version = cache(metadata.version)  # which takes a millisecond
 
 @dataclass(frozen=True)
 class Analyzer:
-    """A named way to turn a text into terms; steps run in the order of the fields."""
+    """A named way to turn a text into terms, with steps in the order of the fields."""
 
     name: str
     reproduces: str
@@ -391,8 +391,8 @@ class Analyzer:
         return [term for term in self.normalise(self.words(text)) if term]
 
     def words(self, text: str) -> list[str]:
-        """Return a text's words before `normalise`; raises BadValue for empty words, or with a line end, from
-        the user's function `cut`."""
+        """Return a text's words before `normalise`; raises BadValue if the user's function `cut` gives empty
+        words or line ends."""
         if self.cut is None:
             return tokenizer(self.tokenizer).words(text.lower() if self.lower_text else text)
         words = self.cut(text)
@@ -407,7 +407,7 @@ class Analyzer:
         return self.normalise_lines("\n".join(words)) if words else []
 
     def normalise_lines(self, words: str) -> list[str]:
-        """Return the term of each line of `words`, which has a word per line; "" for a stop word."""
+        """Return the term of each line of `words`, a word per line; "" for a stop word."""
         if self.possessive and any(a in words for a in APOSTROPHES):
             words = POSSESSIVE.sub("", words)
         if self.lower_words:
@@ -421,7 +421,7 @@ class Analyzer:
         return terms if self.stemmer is None else stem_all(self.stemmer, terms)
 
     def describe(self) -> dict[str, object]:
-        """Return everything that can change a term: steps, hashes of word lists and tables, versions."""
+        """Return everything that can change a term: steps, hashes of word lists, versions."""
         described: dict[str, object] = {"analyzer": self.name, "algorithm": algorithm("analysis")}
         if self.lower_text:
             described["lowercase"] = "str.lower of the whole text"
@@ -529,9 +529,9 @@ STOPWORDS_BYTES = 1 << 20
 
 
 def read_stopwords(path: str) -> frozenset[str]:
-    """Return the words of a file, lowercased; | and # begin comments.
+    """Return a file's words, lowercased; | and # begin comments.
 
-    Raises FormatError for a file that is missing or not UTF-8, BadValue if it has no words or exceeds 1 MiB.
+    Raises FormatError for a file that is missing or not UTF-8, BadValue without words or above 1 MiB.
     """
     raw = read_bytes(Path(path).expanduser(), STOPWORDS_BYTES + 1)
     if len(raw) > STOPWORDS_BYTES:

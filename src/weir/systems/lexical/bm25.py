@@ -139,7 +139,7 @@ GROUP_POSTINGS = 1 << 22
 def analysed(
     table: TermTable, corpus: Corpus, view: str, progress: Progress | None = None
 ) -> Iterator[tuple[Int64, Int32]]:
-    """Yield the term numbers of each batch of documents, with repetitions: (ptr int64[documents + 1], term
+    """Yield each batch of documents as term numbers, with repetitions: (ptr int64[documents + 1], term
     int32); adds new terms to the table."""
     for start, texts in corpus.batches(view, BATCH_BYTES):
         yield table.add(texts)
@@ -148,7 +148,7 @@ def analysed(
 
 
 def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
-    """Return an index over several fields, whose scores add up and whose term numbers continue from field to field.
+    """Return an index over several fields, whose scores add up and whose term numbers continue.
 
     order: int32[documents], corpus number of each internal number.
     """
@@ -175,7 +175,7 @@ def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, I
     """Return each query's known terms with counts: (ptr int64[queries + 1], term int32, ascending in a query,
     count float32).
 
-    tables: vocabularies of the fields; term numbers continue from table to table.
+    tables: vocabularies of the fields, with continued term numbers.
     """
     if len(texts) == 1:
         text = texts[0]
@@ -441,7 +441,7 @@ class BM25:
         return self.indexed(corpus, context, keep_terms=False)
 
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
-        """Return the searcher of a corpus, its index stored in the context's folder if there is one.
+        """Return the searcher of a corpus, with its index stored in the context's folder, if any.
 
         keep_terms: also store each document's terms, for query expansion.
 

@@ -59,7 +59,7 @@ STATE = "state.json"
 
 
 class GrowingFiles:
-    """Append-only files of a folder, cut back to their sizes at the last commit when opened again.
+    """Append-only files of a folder, cut back to the last commit when opened again.
 
     about: identifies the content; files with other content are removed.
     """
@@ -98,13 +98,13 @@ class GrowingFiles:
         self._files[name].write(np.ascontiguousarray(values).view(np.uint8).data)
 
     def append_to_array(self, name: str, values: NDArray[Any]) -> None:
-        """Append an array's bytes to a file that `mapped` later makes a .npy file."""
+        """Append an array's bytes to a file that `mapped` completes as .npy."""
         if name not in self._files and not (self.folder / name).exists():
             self.append(name, np.zeros(HEADER_BYTES, np.uint8))
         self.append(name, values)
 
     def commit(self, facts: dict[str, object], done_with: Iterable[str] = ()) -> None:
-        """Record the sizes of all files durably, with `facts` for a resumed process; then delete the files
+        """Record all files' sizes durably, with `facts` for a resumed process; then delete the files
         `done_with`."""
         finished = tuple(done_with)
         for name in finished:
@@ -121,8 +121,7 @@ class GrowingFiles:
             (self.folder / name).unlink(missing_ok=True)
 
     def content(self, name: str, dtype: type[T], in_memory: bool = True) -> NDArray[T]:
-        """Return a file's content as an array, read or (without `in_memory`) memory-mapped; empty without a
-        file."""
+        """Return a file's content as an array, memory-mapped without `in_memory`; empty without a file."""
         if name in self._files:
             self._files[name].flush()
         path = self.folder / name
@@ -131,7 +130,8 @@ class GrowingFiles:
         return np.fromfile(path, dtype) if in_memory else np.memmap(path, dtype, "r")
 
     def mapped(self, name: str, dtype: type[T], shape: tuple[int, ...] = (-1,)) -> NDArray[T]:
-        """Complete a file of `append_to_array` and return it memory-mapped; -1 as first length means all rows.
+        """Complete a file of `append_to_array` as .npy and return it memory-mapped; a first length of -1
+        means all rows.
 
         Raises StoreError if the header exceeds its room.
         """
@@ -182,7 +182,7 @@ def fits_into_memory(corpus: Corpus) -> bool:
 
 
 def require_memory_for(corpus: Corpus) -> None:
-    """Raise BadValue if an index of the corpus in memory should exceed the memory limit."""
+    """Raise BadValue if an index of the corpus in memory would exceed the memory limit."""
     require_memory(_index_bytes(corpus), f"an index of {len(corpus):,} documents in memory")
 
 
@@ -191,13 +191,13 @@ def _index_bytes(corpus: Corpus) -> int:
 
 
 def expected_pairs(corpus: Corpus) -> int:
-    """Return an estimate, mostly too high, of a corpus's number of (term, document) pairs."""
+    """Return an estimate, mostly too high, of a corpus's (term, document) pairs."""
     return text_bytes(corpus) // BYTES_OF_TEXT_PER_PAIR
 
 
 @contextmanager
 def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator[GrowingFiles]:
-    """Yield the growing files of part `part` of the index in `folder`, and close them after the block.
+    """Yield the growing files of part `part` of the index in `folder`; close them after the block.
 
     about: identifies the content.
     """
@@ -223,7 +223,7 @@ class Blocks:
 
     @staticmethod
     def planned(files: GrowingFiles, order: Int32, pairs: int) -> Blocks:
-        """Return blocks that fit into memory, or the blocks with which an interrupted process began.
+        """Return blocks that fit into memory, or those of an interrupted process.
 
         pairs: expected number of (term, document) pairs.
         """
@@ -367,7 +367,7 @@ Weights: TypeAlias = Callable[[Int32], tuple[Float32, Float32]]
 
 @dataclass(frozen=True, eq=False)
 class BlockSource:
-    """The (term, value) pairs of each block of documents, and the temporary files that hold them."""
+    """The (term, value) pairs of each block of documents, and their temporary files."""
 
     blocks: Blocks
     frequencies: Int32
@@ -387,8 +387,7 @@ def merged(
     formula: int,
     progress: Progress | None,
 ) -> Int64:
-    """Invert all blocks, append their posting lists to files, and return the terms' offsets, int64[terms + 1]
-    from 0.
+    """Invert all blocks, append their posting lists to files, and return the terms' offsets, int64[terms + 1].
 
     name: prefix of temporary files.
     formula: of BM25, in `kernels.inverted.postings`.

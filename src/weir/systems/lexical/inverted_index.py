@@ -127,7 +127,7 @@ QueryTerms = tuple[Int64, Int32, Float32]
 
 @dataclass(frozen=True, eq=False)
 class ForwardIndex:
-    """The terms and counts of each document: document d has term[ptr[d]:ptr[d + 1]]."""
+    """Each document's terms and counts: document d has term[ptr[d]:ptr[d + 1]]."""
 
     ptr: Int64
     term: Int32
@@ -157,7 +157,7 @@ class TopDocuments:
 
 
 def tie_order(corpus: Corpus) -> Int32:
-    """Return all documents' corpus numbers in tie order, int32[documents]; internal numbers follow it."""
+    """Return all documents' corpus numbers in tie order, int32[documents]."""
     order = np.empty(len(corpus), np.int32)
     order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
     return order
@@ -171,7 +171,7 @@ def sparse_kernels(documents: int) -> tuple[str, ...]:
 
 
 def top_documents(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
-    """Return the k best documents of each query among those with a query term.
+    """Return the k best documents of each query, among those with a query term.
 
     query: int64[queries + 1], offsets of each query's terms.
     term, weight: int32 and float32, of all queries.
@@ -203,7 +203,7 @@ def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: in
 
 
 def work_folder(at: Path, part: str) -> Path:
-    """Return the path of the folder for making part `part` of an index larger than memory."""
+    """Return the folder in which part `part` of an index larger than memory is made."""
     return at.with_name(f".{at.name}.blocks-{part}")
 
 
@@ -257,8 +257,8 @@ def save_index_of(
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
-    """Return (memory-mapped indexes, facts) as `save_index` wrote them; raises StoreError if missing, damaged
-    or of another format."""
+    """Return (memory-mapped indexes, facts) of `save_index`; raises StoreError if missing, damaged or of
+    another format."""
     try:
         facts = open_folder(at, RECORD)
         files, documents, found = facts.pop("files"), facts["documents"], facts.get("format")
@@ -381,7 +381,7 @@ def best_field_scores(
     parts: tuple[ImpactIndex, ...], query: list[QueryTerms], share: float, candidates: Run
 ) -> Float64:
     """Return each candidate's score, float64[candidates] rounded to float32: its best field's, plus `share`
-    of the other fields' sum."""
+    of the others' sum."""
     fields = np.stack(
         [candidate_scores(part, one, candidates) for part, one in zip(parts, query, strict=True)]
     )
@@ -393,8 +393,8 @@ def best_field_scores(
 def best_field(
     parts: tuple[ImpactIndex, ...], queries: list[QueryTerms], share: float, k: int
 ) -> TopDocuments:
-    """Return each query's k best documents by the score of the best field, plus `share` of the other fields'
-    sum (Lucene's DisjunctionMaxQuery).
+    """Return each query's k best documents by the score of the best field, plus `share` of the others' sum
+    (Lucene's DisjunctionMaxQuery).
 
     parts, queries: for each field, its index and the queries' terms.
     """

@@ -80,7 +80,7 @@ class Language:
         return titles.get(self.name, self.name.title())
 
     def suits(self, analyzer: Analyzer) -> bool:
-        """Return True if an analyzer is for this language or for any; languages in bigrams need their own
+        """Return True if an analyzer is for this language or for any; a language cut into bigrams needs its
         bigram analyzer or a user's."""
         if self.analyzer.endswith("-bigrams"):  # one's own functions are trusted
             return analyzer.cut is not None and (analyzer.name == self.analyzer or analyzer.own)

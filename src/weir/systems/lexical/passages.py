@@ -92,7 +92,7 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
 
 
 def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -> tuple[Corpus, Int32]:
-    """Return (corpus of the passages of `cut`, named "d1:0", "d1:1", ..., with their documents' titles; int32
+    """Return (corpus of the passages of `cut`, named "d1:0", "d1:1", ..., with documents' titles; int32
     document number of each passage)."""
     cuts, title = cut(corpus, words, overlap, first), None
     owner = cuts.owner
@@ -213,7 +213,7 @@ class Chunked:
     """Search passages of documents with a system, and rank the documents.
 
     Passages are requested until the k best documents are certain. Source: Dai and Callan 2019. Raises
-    BadValue for settings out of range.
+    BadValue for bad settings.
     """
 
     system: Retriever = BM25()  # noqa: RUF009 - a frozen value

@@ -123,10 +123,6 @@ class _WordTable:
     def scan(
         self, texts: Strings, scanner: tokenize.WordAutomaton, insert: bool = True
     ) -> tuple[Int64, Int32]:
-        """Return the words of n texts, with repetitions: (ptr int64[n + 1], numbers int32).
-
-        insert: add new words; False gives them -1.
-        """
         out = np.empty(int(texts.ptr[-1] - texts.ptr[0]), np.int32)
         ptr = np.zeros(len(texts) + 1, np.int64)
         self.scan_into(texts, scanner, insert, ptr, out)
@@ -135,8 +131,7 @@ class _WordTable:
     def scan_into(
         self, texts: Strings, scanner: tokenize.WordAutomaton, insert: bool, ptr: Int64, out: Int32
     ) -> None:
-        """Write the words as `scan` returns them into `ptr`, int64[texts + 1], and `out` from ptr[0] on;
-        `out` needs room for a word per byte."""
+        # `out` needs room for a word per byte.
         data, n, at = _read_only(texts.data), len(texts), 0
         given = tokenize.TextBytes(data, _eights(data), _read_only(texts.ptr))
         while True:
@@ -206,8 +201,7 @@ NEEDS_LOWER = re.compile("\u0130|\u03a3".encode())
 
 
 class TermTable:
-    """Numbers terms in order of first occurrence, normalising each distinct word once; thread-safe. Stop
-    words are left out.
+    """Numbers terms in order of first occurrence, without stop words; thread-safe.
 
     terms: an existing vocabulary, whose numbers stay.
     """
@@ -235,18 +229,17 @@ class TermTable:
         return len(self._terms)
 
     def add(self, texts: Strings) -> tuple[Int64, Int32]:
-        """Add the new terms of n texts, and return all their terms, with repetitions: (ptr int64[n + 1],
-        numbers int32)."""
+        """Add new terms of n texts, and return all their terms, with repetitions: (ptr int64[n + 1], numbers
+        int32)."""
         self._kept.clear()
         return self._analyse(texts, grow=True)
 
     def lookup(self, texts: Strings) -> tuple[Int64, Int32]:
-        """Return the terms of n texts, with repetitions: (ptr int64[n + 1], numbers int32, -1 for an unknown
-        term)."""
+        """Return the terms of n texts, with repetitions: (ptr int64[n + 1], numbers int32, -1 if unknown)."""
         return self._analyse(texts, grow=False)
 
     def known(self, text: str) -> list[int]:
-        """Return the numbers of a text's known terms, in text order, with repetitions."""
+        """Return the numbers of a text's known terms, in order, with repetitions."""
         if not (self._cut_by_spaces and text.isascii()):
             return self._known([text])[0]
         stretches = text.split(" ")
@@ -368,7 +361,7 @@ class WordCounts:
 
 
 def word_counts(corpora: Sequence[Corpus]) -> WordCounts:
-    """Return counts of lowercased words (Lucene's StandardAnalyzer) in titles and texts of each corpus."""
+    """Return counts of lowercased words (Lucene's StandardAnalyzer) in each corpus's titles and texts."""
     table = TermTable(analyzers.get(ANALYZER))
     counts = []
     for corpus in corpora:
@@ -384,8 +377,8 @@ def word_counts(corpora: Sequence[Corpus]) -> WordCounts:
 
 
 def weighted_jaccard(a: Float64, b: Float64) -> float:
-    """Return the weighted Jaccard index of two vectors of shares: the sum of minima by the sum of maxima; NaN
-    without words."""
+    """Return the weighted Jaccard index of two vectors of shares (sum of minima / sum of maxima); NaN without
+    words."""
     # Ioffe 2010, as in Thakur et al. 2021, appendix F.
     larger = float(np.maximum(a, b).sum())
     return float(np.minimum(a, b).sum()) / larger if larger else float("nan")

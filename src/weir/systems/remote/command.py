@@ -57,8 +57,6 @@ class _TimedOutError(Exception):
 
 @dataclass(eq=False)
 class _Program:
-    """A process that answers through pipes, and is ended after too long a silence."""
-
     process: subprocess.Popen[bytes]
     silence: float
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
@@ -68,8 +66,7 @@ class _Program:
 
     @staticmethod
     def started(arguments: Sequence[str], silence: float) -> _Program:
-        """Start a program without a shell and without API keys in its environment; raises BadValue if it
-        cannot start.
+        """Start a program without shell and API keys; raises BadValue if it cannot start.
 
         silence: seconds to wait for a line.
         """
@@ -143,7 +140,7 @@ class _Program:
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
     def last_words(self) -> str:
-        """Return "; on standard error: ..." with the program's last lines, or "; nothing on standard error"."""
+        """Return the end of a message on the program's last lines on standard error."""
         text = " ".join(" ".join(self.tail).split())
         return f"; on standard error: {text[-TAIL_CHARACTERS:]}" if text else "; nothing on standard error"
 

@@ -47,7 +47,7 @@ HASHED_DOCUMENTS = 4096
 
 
 def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
-    """Return a fingerprint of a corpus's identifiers and of the fields that `views` join."""
+    """Return a fingerprint of a corpus's identifiers and of the fields in `views`."""
     fingerprint = corpus.fingerprint_with(views)
     if fingerprint:
         return fingerprint
@@ -68,8 +68,7 @@ SHOWN_CHARACTERS = 120
 
 
 def kept_ranking(results: Sequence[tuple[object, object]]) -> dict[str, object]:
-    """Return (identifier, score) pairs, best first, as columns to store: {"docs": [...], "scores": [...]},
-    scores None if no pair has one.
+    """Return (identifier, score) pairs, best first, as columns to store: {"docs": [...], "scores": [...] or None}.
 
     Raises ValueError if only some have scores, for a bad or repeated identifier, and for a score that is not
     finite.
@@ -225,9 +224,9 @@ class RemoteSearcher:
         """Return the service's rankings; stored answers are used unless `context.reuse` is False.
 
         Raises ServiceError after too many failures in a row and, unless queries may be missing, for
-        unanswered queries or only empty rankings; BadRanking for documents outside the corpus unless they are
-        dropped. Warns (RankingWarning) of missing queries, dropped documents, and if only the longest queries
-        have no results.
+        unanswered queries or only empty rankings; BadRanking for documents outside the corpus unless dropped.
+        Warns (RankingWarning) of missing queries, dropped documents, and if only the longest queries have no
+        results.
         """
         check_k(k)
         service, report, total = self.service, context.progress, len(queries)

@@ -52,8 +52,8 @@ RELATIVE_STEP = 2.0**-20
 
 
 def fill_unscored(values: Float64, ptr: Int64) -> Float64:
-    """Return finite, distinct scores, float64[candidates]: scored candidates are ordered by `values` among
-    themselves, unscored ones keep their rank.
+    """Return finite, distinct scores, float64[candidates], that order scored candidates by `values` and keep
+    unscored ones at their rank.
 
     values: float64[candidates] in the first stage's order, NaN if unscored.
     ptr: int64[queries + 1], offsets of each query.
@@ -77,7 +77,7 @@ def fill_unscored(values: Float64, ptr: Int64) -> Float64:
 def settled_by_place(values: Float64, ptr: Int64) -> Float64:
     """Return scores without ties, float64[candidates]; ties follow the first stage's order.
 
-    values: float64[candidates] in the first stage's order; LOWEST_SCORE counts as the query's lowest score.
+    values: float64[candidates] in that order; LOWEST_SCORE counts as the query's lowest score.
     ptr: int64[queries + 1], offsets of each query.
 
     Distinct scores keep their order; nearly equal ones may change.
@@ -122,7 +122,7 @@ class PairModel(Protocol):
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
         """Yield the scores of (query, document) texts in order, in blocks float32[n].
 
-        done: called with the number of pairs scored so far.
+        done: called with the number of scored pairs.
         """
 
 
@@ -148,7 +148,7 @@ class Steps:
 
 @dataclass
 class CacheCounts:
-    """Number of pairs to score, and how many of them were computed, not read from the store."""
+    """Number of requested pairs, and of those computed instead of read."""
 
     requested: int = 0
     computed: int = 0
@@ -159,7 +159,7 @@ class CacheCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairScorer:
-    """Scores pairs of query and document by a model that reads both together, and stores the scores."""
+    """Scores query-document pairs by a model that reads both together; stores the scores."""
 
     name: str
     """Name of the re-ranker in messages."""
@@ -170,8 +170,8 @@ class PairScorer:
     counts: CacheCounts = field(default_factory=CacheCounts)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, float64[candidates], stored or computed and then stored; only
-        computed if `context.reuse` is False.
+        """Return each candidate's score, float64[candidates]; scores are stored and reused unless
+        `context.reuse` is False.
 
         Raises BadRanking for a score that is not finite.
         """
@@ -212,7 +212,7 @@ class PairScorer:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The text of each query with the text of each of its candidates, read on demand."""
+    """Each query's text with the text of each of its candidates, read on demand."""
 
     queries: Queries
     candidates: Run
@@ -272,7 +272,7 @@ def has_candidates(system: TwoStage) -> bool:
 
 
 def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
-    """Return the number of documents to score for each query, int64[queries]: the re-ranker's depth; else
+    """Return the number of documents to score for each query, int64[queries]: the re-ranker's depth, else
     100, or MAX_DEPTH for candidates."""
     depth = system.reranker.depth
     if depth is not None or has_candidates(system):
@@ -281,8 +281,7 @@ def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
 
 
 def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> int:
-    """Return the number of documents that the first stage must return for k results: at least the re-ranking
-    depth."""
+    """Return the number of documents that the first stage must return for k results."""
     depth, first = system.reranker.depth, system.first
     if depth is None and isinstance(first, CandidateSource):
         pool = first.pool_depth(k, len(corpus))
@@ -294,8 +293,8 @@ def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> i
 
 
 def reranked_rows(system: TwoStage, run: Run, queries: Queries, corpus: Corpus) -> Int64:
-    """Return the rows of a run to score, int64: each ranking's documents down to the re-ranking depth, in
-    which a document with the query's identifier does not count."""
+    """Return the rows of a run to score, int64: each ranking's documents down to the re-ranking depth, not
+    counting one with the query's identifier."""
     own, depth = corpus.ids.codes(queries.ids.strings), rerank_depths(system, queries)
     rank, query = run.ranks(), run.query_of_row()
     place = np.full(len(run), np.iinfo(np.int64).max)
@@ -319,8 +318,7 @@ class RerankCounts:
 
 @dataclass(frozen=True, eq=False)
 class RerankingSearcher:
-    """Searches by a first stage and re-orders its first documents by a scorer; the rest follow in their old
-    order."""
+    """Searches by a first stage and re-orders its first documents by a scorer; the rest follow unchanged."""
 
     system: TwoStage
     corpus: Corpus
@@ -334,9 +332,9 @@ class RerankingSearcher:
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the k best documents of each query after re-ranking.
 
-        Ties are ordered by identifier, or at random with a fixed seed if the first stage's order is random;
-        unscorable documents then come last. Warns (RankingWarning) of queries with equal scores, and if most
-        rankings are unchanged. Raises BadRanking for missing or infinite scores and repeated documents,
+        Ties are ordered by identifier, or, if the first stage's order is random, at random with a fixed seed
+        and unscorable documents last. Warns (RankingWarning) of queries with equal scores, and if most
+        rankings are unchanged. Raises BadRanking for scores missing or not finite and repeated documents,
         BadValue for k below 1.
         """
         check_k(k)

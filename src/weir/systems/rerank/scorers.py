@@ -79,14 +79,14 @@ class Score:
 
 
 class PairCheckpoint(Protocol):
-    """A checkpoint of a model that reads query and document together, such as a cross-encoder."""
+    """A checkpoint of a model that reads query and document together."""
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
         """([model], changed settings), as printed in the re-ranker's name."""
 
     def describe(self, device: str) -> dict[str, object]:
-        """Return everything that decides the scores; raises DownloadError if the checkpoint is missing."""
+        """Return everything that decides the scores; raises DownloadError without the checkpoint."""
 
     def fetch(self) -> None:
         """Download the checkpoint unless it is on this machine."""
@@ -97,7 +97,7 @@ class PairCheckpoint(Protocol):
 
 @dataclass(frozen=True)
 class PairReranker:
-    """Re-ranks the first `depth` documents by a model of query-document pairs; raises BadValue for a depth
+    """Re-ranks the first `depth` documents by a model of (query, document) pairs; raises BadValue for a depth
     below 1."""
 
     name: str

@@ -37,7 +37,7 @@ class FilteringIndex(Protocol):
     """An approximate vector index whose searches can be restricted to some documents."""
 
     def efforts(self) -> tuple[int, int]:
-        """Return the (default, largest) effort of a search, such as efSearch of HNSW; (0, 0) if there is none."""
+        """Return the (default, largest) search effort, such as efSearch of HNSW; (0, 0) if there is none."""
 
     def can_filter(self) -> bool:
         """Return True if `near_among` can filter while it searches."""
@@ -45,10 +45,10 @@ class FilteringIndex(Protocol):
     def near_among(
         self, query: Float32, k: int, effort: int, permitted: NDArray[np.bool_] | None
     ) -> tuple[Int64, float]:
-        """Return (up to k document numbers for a query, int64, best first; number of vectors compared, NaN if
-        unknown).
+        """Return (up to k document numbers, int64, best first; number of vectors compared, NaN if unknown)
+        for a query.
 
-        effort: how much of the index to visit, at most the largest of `efforts`.
+        effort: how much of the index to visit.
         permitted: bool[N]; None for all documents.
         """
 
@@ -61,7 +61,7 @@ class ApproximateIndex(Protocol):
         """The settings `index` and `effort`, as printed in the system's name."""
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the results; "engine" is None if the library is not installed."""
+        """Return everything that decides the results; "engine" is None without the library."""
 
     def require(self) -> None:
         """Raise MissingExtra if the library is not installed."""
@@ -85,7 +85,7 @@ INDEX_LIBRARIES = Registry[IndexMaker]("approximate index", group="weir.approxim
 
 def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | None:
     """Return the kind of index of a FAISS name, None for exact search; raises BadValue for a bad name, or an
-    effort without a name."""
+    effort without name."""
     if name is not None:
         return INDEX_LIBRARIES.get("faiss")(name, effort)
     if effort:
@@ -96,7 +96,7 @@ def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | N
 def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int, tie_rank: Int32) -> Found:
     """Return up to k documents that an index finds for each query, float32[Q, d], with exact scores.
 
-    tie_rank: int32[N], ascending order of equal scores.
+    tie_rank: int32[N], order of equal scores, ascending.
     """
     near = index.near(np.ascontiguousarray(queries, np.float32), min(k, len(rows)))
     ptr, docs, scores = np.zeros(len(queries) + 1, np.int64), [], []

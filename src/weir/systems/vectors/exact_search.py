@@ -155,8 +155,8 @@ class ScannedVectors:
 def scan(
     vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None
 ) -> tuple[Int32, Float32, Int64, int]:
-    """Return the k best documents of each query, best first: (their tie ranks int32[Q, k], scores float32[Q,
-    k], number of results int64[Q], number of pairs scored exactly).
+    """Return the k best documents of each query: (tie ranks int32[Q, k], scores float32[Q, k], numbers of
+    results int64[Q], number of pairs scored exactly), best first.
 
     bar: float32[Q], lowest score of a result.
 
@@ -339,8 +339,8 @@ def search(
 
     queries: float32[Q, d].
     similarity: dot, or cosine, which is 0 for a vector of length 0.
-    tie_rank: int32[N], a permutation that orders equal scores, ascending; None for document numbers.
-    first_pass: how candidates are found; changes only the time.
+    tie_rank: int32[N], a permutation that orders equal scores, ascending. None takes document numbers.
+    first_pass: changes only the time.
 
     Scores are summed in double and rounded to float32. Raises BadValue for k below 1, unequal dimensions, and
     numbers that are not finite.
@@ -366,7 +366,7 @@ def search(
 
 
 def query_dot_products(documents: Float32, query: Float32) -> Float64:
-    """Return the dot product of each document, float32[n, d], with a query, float64[n], bit-equal to `search`."""
+    """Return the dot products of documents, float32[n, d], with a query, float64[n], bit-equal to `search`."""
     score = np.empty(len(documents), np.float32)
     kernels.dot_product.dot_products(np.ascontiguousarray(documents), np.ascontiguousarray(query), score)
     return score.astype(np.float64)
@@ -375,7 +375,7 @@ def query_dot_products(documents: Float32, query: Float32) -> Float64:
 def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
     """Return (tie rank of each document, document at each rank), int32[count] each.
 
-    tie_rank: the ranks; None for the order of numbers.
+    tie_rank: None for the order of numbers.
 
     Raises BadValue unless tie_rank is a permutation of 0..count-1.
     """
@@ -417,7 +417,7 @@ def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVecto
 
 
 def checked(rows: VectorSource, queries: Float32, k: int) -> None:
-    """Raise BadValue for k below 1, and for queries of a wrong shape or not finite."""
+    """Raise BadValue for k below 1, and queries of a wrong shape or not finite."""
     if k < 1:
         raise BadValue(f"k is {k}; expected a whole number from 1")
     if queries.ndim != 2:

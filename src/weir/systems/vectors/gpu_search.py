@@ -30,7 +30,7 @@ def search_on(
     tie_rank: Int32 | None = None,
     progress: Progress | None = None,
 ) -> Found:
-    """Return the exact k best documents of each query by dot product, from candidates that a torch device finds.
+    """Return the exact k best documents of each query by dot product, from candidates found on a torch device.
 
     queries: float32[Q, d].
     tie_rank: int32[N], a permutation that orders equal scores; None for document numbers.

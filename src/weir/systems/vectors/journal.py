@@ -97,7 +97,7 @@ def lock_of(folder: Path) -> Path:
 
 @contextmanager
 def locked_store(folder: Path) -> Iterator[None]:
-    """Wait for a store's write lock and hold it during the block; leftovers of killed writers are removed first."""
+    """Hold a store's write lock during the block, waiting for it; remove leftovers of killed writers first."""
     with locked(lock_of(folder)):
         sweep_inside(folder)
         yield
@@ -105,7 +105,7 @@ def locked_store(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class JournalColumn:
-    """A file of rows, and the names of its fields in the journal."""
+    """A file of rows, and its fields in the journal."""
 
     file: str
     count: str
@@ -160,7 +160,7 @@ class Journal:
             raise StoreError(f"{self.folder / FACTS}: changed since it was written")
 
     def add(self, parts: Sequence[NDArray[Any]], size: int, durable: bool = True) -> None:
-        """Append a batch of rows to every column and record it; raises StoreError if the journal is damaged.
+        """Append a batch of rows to every column and record it; raises StoreError for a damaged journal.
 
         parts: rows of each column.
         size: the same in all records.
@@ -182,11 +182,10 @@ class Journal:
         _put(self.folder / JOURNAL, len(records) * self.record.itemsize, record.view(np.uint8), durable)
 
     def mend(self, width: Callable[[int], Sequence[int]], moved_rows: MovedRows | None = None) -> int:
-        """Remove damaged batches of rows, and return the number of rows left in the last column; the caller
-        holds the lock.
+        """Remove damaged batches, and return the number of rows left in the last column; the caller holds the lock.
 
-        width: maps the size of a vector to the bytes of a row in each column.
-        moved_rows: adjusts rows to their new offset; if it returns None, the batch is removed.
+        width: maps a vector's size to the bytes of a row in each column.
+        moved_rows: adjusts rows to their new offset; None from it removes the batch.
         """
         records, good = self._read()
         size = int(records["size"][good][0]) if good.any() else 0
@@ -280,13 +279,12 @@ def mended(
     width: Callable[[int], Sequence[int]],
     moved_rows: MovedRows | None = None,
 ) -> T:
-    """Return the result of `read`, after repairing a damaged store, with a StoreWarning; removed rows are
-    made again later.
+    """Return the result of `read`, after repairing a damaged store with a StoreWarning.
 
-    read: reads the store, and compares checksums if its argument is True.
+    read: reads the store, and compares checksums if True.
     width, moved_rows: passed to `Journal.mend`.
 
-    Raises StoreError if the store cannot be repaired.
+    Raises StoreError if repair fails.
     """
     try:
         return read(True)
