@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import weir
@@ -230,6 +232,25 @@ def test_a_judged_rate_says_of_which_queries_it_is(odd, tmp_path, capsys):
     text = said(capsys, "eval", judged, run, "-m", "Judged@10")
     assert "0.0833" in text  # one of six documents of half of the queries
     assert "16.7% of the first 10 documents of answered queries are judged" in text
+
+
+@given(st.data(), st.sampled_from(["default", "missing=answered-only", "empty=left-out"]))
+def test_a_judged_rate_is_of_the_queries_that_it_names(data, conventions):
+    grades = data.draw(st.lists(st.integers(0, 1), min_size=1, max_size=6))
+    lengths = [data.draw(st.integers(0, 12)) for _ in grades]
+    counted = [n for n, grade in enumerate(grades) if grade or conventions != "empty=left-out"]
+    answered = [n for n in counted if lengths[n]]
+    assume(any(grades) and (answered or (any(lengths) and conventions != "missing=answered-only")))
+    run = {f"q{n}": {f"d{r}": -float(r) for r in range(size)} for n, size in enumerate(lengths) if size}
+    judged = {f"q{n}": {"d0": grade} for n, grade in enumerate(grades)}
+    scores = weir.evaluate(judged, run, ["AP"], conventions=conventions)
+    rates = [1 / min(lengths[n], 10) for n in answered]
+    mean = sum(rates) / max(len(rates), 1)
+    whole = replace(scores, judged=None)  # as a file of scores keeps them
+    for notes in (str(scores), str(whole)):
+        said = re.findall(r"([\d.]+)% of the first 10 documents( of answered queries)? are judged", notes)
+        assert [float(rate) for rate, _ in said] == [pytest.approx(100 * mean, abs=0.051)] * (0 < mean < 0.9)
+        assert all(bool(whose) == (not scores.answered.all()) for _, whose in said)
 
 
 @given(st.integers(2, 9), st.integers(0, 9), st.booleans())

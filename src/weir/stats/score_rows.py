@@ -28,6 +28,7 @@ from weir.core.scores import (
     Note,
     Row,
     Scores,
+    known_mean,
 )
 from weir.core.short_names import look_alike_notes
 from weir.core.strings import Float64, Int32
@@ -82,9 +83,8 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
         for note in (*_own_notes(one), *one.remarks):
             if note not in shared:
                 alike.setdefault(note, []).append(name)
-        if not math.isnan(one.judged_at_10):
-            answered = int(np.count_nonzero(one.answered))
-            rate = _rate_of_answers(one.judged_at_10, len(one.answered), answered, one.conventions)
+        rate = _rate_of_answers(one)
+        if not math.isnan(rate):
             rates[name if several else ""] = rate
         if one.conventions != "default":
             said = () if one.answered.all() else ("missing=",)  # by the note on unanswered queries
@@ -95,7 +95,7 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
         for note, names in alike.items()
     ]
     partial = any(not one.answered.all() for one in scores.values())
-    judged = _judged_notes(rates, answered_alone=partial)
+    judged = _judged_notes(rates, ANSWERED * partial)
     between = _notes_between(scores) if several else ()
     return list(dict.fromkeys([*notes, *between, *judged, *shared, *conventions]))
 
@@ -184,25 +184,35 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
         if (rate := answered_rate(r)) is not None
     }
     partial = any(r.answered < r.queries for r in rows)
-    return [*notes, *_judged_notes(rates, compared=False, answered_alone=partial)]
+    whose = " of the queries in the mean" if any(map(_with_unanswered, rows)) else ANSWERED * partial
+    return [*notes, *_judged_notes(rates, whose, compared=False)]
 
 
 def answered_rate(row: Row) -> float | None:
-    """Return the mean share of judged documents in the top 10 over answered queries; None if unknown."""
-    if row.judged_at_10 is None:
+    """Return the mean share of judged documents in the top 10 over answered queries (over all in the mean by
+    `empty=left-out`); None if unknown or if no query was answered."""
+    if row.judged_at_10 is None or not row.answered:
         return None
-    return _rate_of_answers(row.judged_at_10, row.queries, row.answered, row.conventions)
+    if "missing=" in row.conventions or _with_unanswered(row):
+        return row.judged_at_10
+    return row.judged_at_10 * row.queries / row.answered
 
 
-def _rate_of_answers(rate: float, queries: int, answered: int, conventions: str) -> float:
-    # Conventions on missing or empty queries leave these out of the mean already.
-    of_all = "missing=" not in conventions and "empty=" not in conventions
-    return rate * queries / answered if answered and of_all else rate
+def _with_unanswered(row: Row) -> bool:
+    # The row does not say how many of the queries with relevant documents were answered.
+    unknown = "empty=" in row.conventions and "missing=" not in row.conventions
+    return unknown and row.answered < row.queries
 
 
-def _judged_notes(
-    rates: Mapping[str, float], compared: bool = True, answered_alone: bool = False
-) -> list[Note]:
+def _rate_of_answers(scores: Scores) -> float:
+    if scores.judged is not None:
+        return known_mean(scores.judged[scores.answered])
+    counted = (scores.conventions == "default") | ~np.isnan(scores.values).all(axis=0)
+    answered = int(np.count_nonzero(counted & scores.answered))
+    return scores.judged_at_10 * int(np.count_nonzero(counted)) / answered if answered else math.nan
+
+
+def _judged_notes(rates: Mapping[str, float], whose: str, compared: bool = True) -> list[Note]:
     if not rates or min(rates.values()) >= ENOUGH_JUDGED:
         return []
     low, high = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
@@ -210,12 +220,11 @@ def _judged_notes(
     few = f"as few as {percent(rates[low])}" if len(rates) > 1 else percent(rates[low])
     far = compared and rates[high] - rates[low] >= APART
     apart = f", {percent(rates[high])} of {high}'s" if far else ""
-    queries = " of answered queries" if answered_alone else ""
     if compared and low != high and rates[low] < FEW_JUDGED and rates[high] >= MANY_TIMES * rates[low]:
         apart += f"; {low} may be a ranking of another collection, or name documents otherwise"
     return [
         Note(
-            f"{few} of the first 10 documents{queries} are judged{of}{apart}; unjudged ones count as not relevant",
+            f"{few} of the first 10 documents{whose} are judged{of}{apart}; unjudged ones count as not relevant",
             "so scores can be too low, most for systems unlike those whose documents were judged, which can decide "
             "between two systems; condensed(nDCG@10) leaves unjudged documents out",
             decisive=rates[low] < LITTLE_JUDGED,
@@ -501,14 +510,18 @@ def _parsed_cutoff(name: str) -> int | None:
         return 0
 
 
+ANSWERED = " of answered queries"
 LEFT_OUT = "missing=answered-only"
 """Convention by which unanswered queries are left out of the mean."""
 
 
 def unanswered_outcome(conventions: Iterable[str]) -> str:
-    """Return what unanswered queries do, in words: "score 0", or "leave the mean" if all these conventions
-    leave them out."""
-    return "leave the mean" if all(LEFT_OUT in one for one in conventions) else "score 0"
+    """Return in words that unanswered queries score 0, leave the mean by all these conventions, or some of
+    them do."""
+    by_each = list(conventions)
+    if all(LEFT_OUT in one for one in by_each):
+        return "leave the mean"
+    return "score 0, or leave the mean" if any("empty=" in one for one in by_each) else "score 0"
 
 
 def unanswered_note(missing: int, queries: int, conventions: str) -> Note:

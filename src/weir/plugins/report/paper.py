@@ -149,9 +149,9 @@ def paper_table(
     notes += [f"{IN_DOMAIN} trained on these data"] if any(one.in_domain for one in scores.values()) else []
     outside = [d for d in datasets if d not in averaged]
     notes += [f"averages leave out {', '.join(outside)}"] if outside else []
-    if differ:
-        shares = "ratios and counts are over the datasets that a system shares with the baseline"
-        notes.append(f"{shares}, their number in brackets")
+    if len(systems) > 1 and len(datasets) > 1:
+        shared_with = f"against {baseline}: ratio of the averages over the datasets that both systems have"
+        notes.append(shared_with + ", their number in brackets" * differ)
     if len(shared) < len(averaged):
         over = (
             f"are over the {len(shared)}"
