@@ -97,7 +97,9 @@ class ScoringRules:
         return list(dict.fromkeys(notes))
 
     def refuse_strangers(self, qrels: Qrels) -> None:
-        """Raise BadValue if no judged query, or no judged document, is in the collection."""
+        """Raise BadValue if no judged query, or no judged document, is in the collection; never without a
+        collection.
+        """
         dataset = self.dataset
         if dataset is not None:
             queries = None if dataset.layout.queries is None else dataset.all_queries.ids

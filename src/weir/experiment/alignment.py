@@ -34,7 +34,7 @@ ENOUGH_SCORES = 0.5
 
 @dataclass(frozen=True)
 class Likeness:
-    """A benchmark collection, with its similarity to the user's collection."""
+    """A benchmark collection, with its similarity to the user's own."""
 
     collection: str
     task: str

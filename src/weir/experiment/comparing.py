@@ -325,7 +325,8 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
 
 def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
-    """Return {dataset: its group if complete and not alone, else its collection}.
+    """Return {dataset: the unit it counts for in comparisons across datasets}: its complete group, if others are
+    beside it, else its collection.
 
     datasets: {dataset: its collection, "" for the same name}.
     """

@@ -157,7 +157,9 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
 
 
 def timed_singly(systems: Sequence[Efficiency]) -> bool:
-    """Return True if at least two systems have times of single queries, or as many as have a time of all together."""
+    """Return True if systems are better compared by times of single queries: two have one, or as many as have a time
+    of all together.
+    """
     singly, together = (
         sum(1 for one in systems if getattr(one, name) is not None) for name in ("p50_ms", "mean_ms")
     )
@@ -386,9 +388,7 @@ FEW_DOCUMENTS = 100_000
 
 
 def extrapolation(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on index sizes for 1M documents extrapolated from fewer than FEW_DOCUMENTS; ""
-    without any.
-    """
+    """Return a sentence on sizes for a million documents that are extrapolated from few; "" without any."""
     few = [
         one.documents
         for one in results

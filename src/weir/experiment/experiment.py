@@ -121,7 +121,7 @@ class Cell:
 
     @cached_property
     def stage(self) -> Stage:
-        """Return the declaration of the stored rankings: kind, name, settings."""
+        """Return the description (kind, name, settings) that identifies the stored rankings."""
         declared: dict[str, Any] = {
             **self.stages.asked_by(self.adapted),
             "k": self.k,
@@ -132,7 +132,7 @@ class Cell:
         return Stage("run", str(self.system), declared)
 
     def scores_stage(self, measures: tuple[Measure, ...]) -> Stage:
-        """Return the declaration of the scores by these measures."""
+        """Return the description that identifies stored scores by these measures."""
         declared = {
             "run": self.stage.key,
             "qrels": self.stages.dataset.qrels_fingerprint,
@@ -337,7 +337,7 @@ class Share:
 
     def order(self, cells: int) -> list[int]:
         """Return the positions, from 0, of all cells in the order to compute them: the share's, the later, the
-        earlier ones.
+        earlier.
         """
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]

@@ -311,8 +311,7 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 
 
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
-    """Return {dataset: pairs of systems whose differing setting has no effect there}: their keys, or their prompts
-    and rankings, are equal."""
+    """Return {dataset: pairs of systems with the same prompts and rankings there, despite different settings}."""
     pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
     for cell in cells:
@@ -329,8 +328,9 @@ def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]
 
 
 def twin_notes(twins: Twins, titles: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each of `twin_systems`.
+    """Return a sentence for each pair of systems whose different settings have no effect on a dataset.
 
+    twins: from `twin_systems`.
     titles: {system: name to show}.
     """
     return [

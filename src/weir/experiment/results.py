@@ -298,7 +298,9 @@ class ResultCell:
 
     @property
     def asked(self) -> str:
-        """Return `Origin.asked` of the scores; "" for a collection without judgments."""
+        """Return hashes of judgments and queries, equal for one collection under several names; "" without
+        judgments.
+        """
         return self.origin.asked if self.rows else ""
 
     @property
@@ -336,7 +338,7 @@ class ResultCell:
 
     @property
     def longest(self) -> int:
-        """Return the length of the longest ranking; in old records k."""
+        """Return the length of the longest ranking; `depth` if not recorded."""
         return int(self.scored[-1][1].facts.get("longest") or self.depth)
 
     @property
@@ -346,7 +348,7 @@ class ResultCell:
 
     @property
     def cut(self) -> int | None:
-        """Return the length of nearly all rankings if less than requested, else None."""
+        """Return the length of nearly all rankings if shorter than requested, else None."""
         cut = self.scored[-1][1].facts.get("cut")
         return None if cut is None else int(cut)
 
@@ -361,7 +363,7 @@ class ResultCell:
         return next((r.mean for r in self.rows if r.measure == measure), None)
 
     def named_rows(self) -> list[Row]:
-        """Return the rows of means, with the label as system's name."""
+        """Return the means by measure, with the label as the system's name."""
         return [replace(row, system=self.label or self.system, title=self.title) for row in self.rows]
 
     def values(self) -> Scores:
@@ -415,7 +417,7 @@ def shared_measures(first: ResultCell, second: ResultCell) -> list[str]:
 
 
 def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
-    """Return {label: title} of systems with a title."""
+    """Return {label: title} of systems that readers are shown under another name."""
     return {cell.label: cell.title for cell in cells if cell.title}
 
 
@@ -524,13 +526,13 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
 
 
 def datasets_counted(cells: Iterable[ResultCell]) -> dict[str, str]:
-    """Return {dataset: the dataset that counts among all with the same queries and judgments}."""
+    """Return {dataset: the dataset that counts in means}, one of all with the same queries and judgments."""
     return counted_once((cell.dataset, cell.asked) for cell in cells)
 
 
 def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
-    """Return the results with `Row.repeats` set: the dataset of equal queries and judgments that counts instead, ""
-    if the row's own counts.
+    """Return the results; in each row, `repeats` names the dataset of equal queries and judgments that counts
+    instead, else "".
     """
     cells = list(cells)
     instead = {name: "" if one == name else one for name, one in datasets_counted(cells).items()}
@@ -1388,7 +1390,7 @@ def whole_seconds(cell: ResultCell) -> float | None:
 
 
 def search_seconds(cells: Iterable[ResultCell]) -> float | None:
-    """Return the seconds of these results' searches, each counted once, unknown ones not; None if all are unknown."""
+    """Return the total seconds of these results' known searches, each counted once; None if all are unknown."""
     seconds: dict[Path, float] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -1502,7 +1504,7 @@ def _summed(of: list[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the labelled rows of results, then the means over complete groups."""
+    """Return the means of all results by measure, then the means over complete groups of datasets."""
     return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
 
 
@@ -1633,7 +1635,7 @@ def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list
 
 
 def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()) -> list[str]:
-    """Return sentences on results of one name that come from different algorithms, settings, k or collections.
+    """Return sentences on results of one name that differ in algorithms, settings, k or collections.
 
     measures: measures whose algorithms are compared, by default all.
     """

@@ -200,7 +200,7 @@ class StageSharing(Protocol):
         """Upload a stage's record without its files."""
 
     def withdraw(self, stage: Stage, root: Path) -> None:
-        """Remove the records of a damaged stage."""
+        """Remove the records of a damaged stage from the store."""
 
     def lease(self, stage: Stage, root: Path, watch: Watch) -> AbstractContextManager[None]:
         """Return a context manager that waits for the exclusive right to compute a stage."""
@@ -304,20 +304,20 @@ class StageCache:
         return _CachedRankings(self, part, corpus)
 
     def run_stage(self, part: Retriever, k: int) -> Stage:
-        """Return the declaration of a system's rankings of all queries, self-matches included."""
+        """Return the description that identifies a system's stored rankings of all queries, self-matches included."""
         return Stage("run", str(part), {**self.asked_by(part), "k": k, "system": part.describe()})
 
     def asked_by(self, part: Retriever) -> dict[str, object]:
-        """Return the inputs besides settings that decide a system's rankings, such as metadata."""
+        """Return what decides a system's rankings besides its settings: documents, queries, restrictions,
+        metadata.
+        """
         asked = self.asked
         deep = asked_depth(part) if "restricted" in asked else {}
         return {**asked, **deep, **_metadata(part, self.dataset.corpus)}
 
     @property
     def asked(self) -> dict[str, str]:
-        """Return the inputs that decide any system's rankings: fingerprints of documents and queries,
-        restrictions.
-        """
+        """Return what decides any system's rankings: fingerprints of documents and queries, restrictions."""
         declared = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
         metadata = self.dataset.queries.metadata
         if metadata is not None and (metadata.lists() or metadata.permitted is not None):
@@ -647,7 +647,7 @@ def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:
-    """Return the declaration of a system's index; systems with equal declarations share the index."""
+    """Return the description that identifies a system's index over a corpus; equal descriptions share an index."""
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     about = {"corpus": corpus.fingerprint, **_metadata(whole, corpus), "system": whole.describe()}
     return Stage("index", str(whole), about)

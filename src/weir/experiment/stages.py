@@ -100,7 +100,7 @@ class Stopwatch:
 
     @contextmanager
     def making(self) -> Iterator[Making]:
-        """Yield the costs of a stage that the block computes; only code within `timed` counts."""
+        """Yield the costs, still growing, of a stage that the block computes; only code within `timed` counts."""
         one, begun = Making(), _counts()
         self.at_work.append(one)
         try:
@@ -297,7 +297,7 @@ SLUG_LETTERS = 80
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The declaration of an index, rankings or scores, which may not exist yet."""
+    """The description of an index, rankings or scores by all that decides them; they may not exist yet."""
 
     kind: str
     """"index", "run" or "scores"."""
@@ -313,7 +313,7 @@ class Stage:
 
     @property
     def decisive(self) -> object:
-        """Return the part of the declaration that decides the key, without engines and names."""
+        """Return the part of the description that decides the key, without engines and names."""
         return self._parts[0]
 
     @property
@@ -373,7 +373,7 @@ class Record:
 
     @cached_property
     def stage(self) -> Stage:
-        """Return the declaration in the record."""
+        """Return the description in the record."""
         return Stage(self.kind, self.name, self.declared)
 
     @property

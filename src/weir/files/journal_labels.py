@@ -57,7 +57,8 @@ def read_journal(path: Path) -> Qrels:
 
 
 def settled_judgments(path: Path) -> tuple[Qrels, int]:
-    """Return the judgments of `read_journal` and the number of pairs on which judges differ undecided; does not warn.
+    """Return (judgments of `read_journal`, number of pairs on which judges differ and nobody decided), without a
+    warning.
 
     Raises the errors of `read_journal`.
     """

@@ -259,7 +259,7 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
     Tables (CSV, TSV, JSON) need usual names for query, document and label; FILE#COLUMN chooses the labels, FILE#JUDGE
     a judge of a journal. Empty cells are skipped.
 
-    words: {text: grade}, by default yes, no and the like.
+    words: {text: grade} of labels that are no numbers, by default yes, no and the like.
 
     Raises FormatError for a missing file, other content and two labels of a pair. Warns (LossWarning) of unread
     columns.

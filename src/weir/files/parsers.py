@@ -115,7 +115,7 @@ def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np
 
 @dataclass(frozen=True, eq=False)
 class ParsedRows:
-    """The rows of a block of a run or judgments, in file order, as offsets into its buffer."""
+    """Rows of a run or judgments in file order, as offsets into a buffer of text."""
 
     start: Int64
     """int64[n]: offset of each document identifier; its length is in `length`, its hash in `hashes`."""
@@ -750,7 +750,7 @@ class TableChunk:
 
     @staticmethod
     def joined(chunks: list[TableChunk]) -> TableChunk:
-        """Return the rows of all chunks as one chunk; a query continued in the next chunk becomes one segment."""
+        """Return the rows of all chunks as one chunk; a query that continues in the next chunk is not split."""
         begin = np.cumsum([0, *map(len, chunks)])
         queries = Strings.concatenated([c.queries for c in chunks])
         opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())

@@ -24,7 +24,7 @@ MAPPED_BYTES = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class RankingFile:
-    """A run file that `write_run` wrote, from which single rankings are read.
+    """A run file that Weir wrote, from which single rankings are read.
 
     Methods raise FormatError for a missing, changed or other file.
     """

@@ -100,7 +100,6 @@ class _IdentifierNumbers:
     """Some of the documents that are not judged."""
 
     def query_codes(self, segments: Strings) -> Int64:
-        """Return the number of each segment's query, int64: its position in `queries`, else a larger number."""
         which, strings = distinct_strings(segments)
         size = 0 if self.queries is None else len(self.queries)
         codes = (
@@ -127,7 +126,6 @@ class _IdentifierNumbers:
         return list(self.others)[code - len(self.queries or ())].decode("utf-8", "replace")
 
     def doc_codes(self, buf: Bytes, rows: ParsedRows) -> Int32:
-        """Return the number of each row's document, int32[rows]; a document of two blocks gets two."""
         codes, first = distinct(buf, rows.start, rows.length, rows.hashes)
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)

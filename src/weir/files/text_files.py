@@ -231,7 +231,7 @@ def is_pipe(path: Path) -> bool:
 
 
 def check_regular(path: Path) -> None:
-    """Raise FormatError for a device, pipe, socket or invalid path, OSError if missing."""
+    """Raise FormatError unless `path` is a regular file or a folder, OSError if missing."""
     try:
         mode = path.stat().st_mode
     except ValueError:  # a NUL, half a surrogate pair
@@ -268,7 +268,7 @@ def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
 
 
 def check_record(path: Path) -> None:
-    """Raise FormatError for a device, pipe, socket, invalid path or over RECORD_BYTES, OSError if missing."""
+    """Raise FormatError unless `path` is a regular file or folder of at most RECORD_BYTES, OSError if missing."""
     check_regular(path)
     if path.stat().st_size > RECORD_BYTES:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"a record, of at most {RECORD_BYTES:,}")
@@ -447,7 +447,7 @@ class LineBuffer:
         return stop
 
     def consume(self, count: int) -> None:
-        """Remove the first `count` bytes, which must be complete lines."""
+        """Remove the first `count` bytes, which must be complete lines, from the buffer."""
         rest = self._end - count
         self.buf[:rest] = self.buf[count : self._end].copy()
         self._end = rest
