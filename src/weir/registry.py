@@ -182,7 +182,8 @@ class Identified(Protocol):
 
 
 def declared_version(version: str | None) -> dict[str, object]:
-    """Return {"version": version}; for None also {SESSION: id}, so that no other process reuses stored results.
+    """Return {"version": version}; for None also {SESSION: id of this process}, so that no other process
+    reuses stored results.
 
     Raises BadValue for a version that is empty or no str.
     """

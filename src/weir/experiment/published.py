@@ -76,7 +76,7 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
 def close_queries(run: Run, ties: str, cutoff: int | None) -> int:
     """Return the number of queries with unequal scores that a publisher's rule ties, among the first `cutoff` ranks.
 
-    ties: as in `Publisher`.
+    ties: a rule of `Publisher`.
     cutoff: None for all ranks.
     """
     longest = int(np.diff(run.ptr).max(initial=0))
@@ -316,7 +316,7 @@ class PublishedNames:
         return PublishedNames(models, collections)
 
     def claimed(self, system: str, dataset: str) -> tuple[str, ...]:
-        """Return the published models that the user says a system is, else those that it should reproduce."""
+        """Return the published models named by the user for a system, else the models that it should reproduce."""
         return self.models[system] if system in self.models else claimed(system, dataset)
 
 

@@ -154,11 +154,11 @@ def results(
 ) -> Iterator[R]:
     """Yield the model's results for texts in order, a window of many batches at a time.
 
-    run: maps a batch to results; a batch beyond memory is halved.
+    run: maps a batch to results; a batch too large for memory is halved.
     gather: joins the results of a window's batches.
     done: called with the number of finished texts.
 
-    Raises BadValue for a single text beyond memory.
+    Raises BadValue for a single text too large for memory.
     """
     budget, finished = plan.tokens, 0
     with closing(_ahead(_windows(texts, tokenize, plan))) as windows:

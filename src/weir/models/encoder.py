@@ -292,7 +292,7 @@ class Loaded:
 
         kind: "query" or "document", which decides prompt and length limit.
 
-        Raises BadValue for a vector that is not finite, and a text beyond memory.
+        Raises BadValue for a vector that is not finite, and a text too large for memory.
         """
         total = len(texts)
         done = None if progress is None else lambda count: progress(min(count, total), total)

@@ -261,8 +261,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return replace(scored_candidates(self, self, queries, self.corpus, k, context), name=str(self.system))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, float64[candidates], bit-equal to `search`; LOWEST_SCORE, or 0 for
-        term matching, for an empty query or document."""
+        """Return each candidate's score, float64[candidates], bit-equal to `search`; for an empty query or
+        document LOWEST_SCORE, or 0 if scores are sums over terms."""
         filled = with_text(queries)
         return self.documents.pair_scores(self.encoded(queries.take(filled)), filled, candidates)
 

@@ -201,8 +201,8 @@ class Retriever(Protocol):
     def describe(self) -> dict[str, object]:
         """Return everything that decides the rankings, as JSON: the key of stored results.
 
-        Settings, hashes of files and versions; no threads, paths or times. An "engine" that is not installed
-        is None. Downloads nothing; raises DownloadError without a checkpoint.
+        Includes settings, hashes of files and versions, but no threads, paths or times. An "engine" that is
+        not installed is None. Downloads nothing; raises DownloadError without a checkpoint.
         """
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
@@ -428,7 +428,8 @@ class Prompting(Reranker, Protocol):
         """True if the model runs on this machine, at no price."""
 
     def for_collection(self, dataset: Dataset) -> Prompting:
-        """Return the re-ranker adapted to a collection, with its objective if known."""
+        """Return the re-ranker for a collection, without an objective in its prompts if neither settings nor
+        queries state one."""
 
     def asked(self) -> dict[str, object]:
         """Return everything that decides the prompts; equal values share stored answers."""

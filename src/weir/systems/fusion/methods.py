@@ -31,8 +31,11 @@ Codes = list[Int32 | None]
 
 
 def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (distinct identifiers of all tables in order of occurrence, for each table the int32 positions
-    of its identifiers in them, None if all tables are one object)."""
+    """Return (distinct identifiers of all tables in order of occurrence, int32 positions in them for each
+    table's identifiers).
+
+    If all tables are one object, it is returned, with None for positions.
+    """
     if all(table is tables[0] for table in tables):
         return tables[0], [None] * len(tables)
     strings = Strings.concatenated([table.strings for table in tables])
@@ -47,8 +50,7 @@ def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
 
 
 def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (distinct identifiers of all tables, sorted, for each table the int32 positions of its
-    identifiers in them).
+    """Return (sorted distinct identifiers of all tables, int32 positions in them for each table's identifiers).
 
     If all tables are one object, it is returned unsorted, with None for positions.
     """

@@ -168,7 +168,7 @@ def text_bytes(corpus: Corpus) -> int:
 
 
 def count_type(corpus: Corpus, view: str) -> type[np.uint16] | type[np.int32]:
-    """Return an integer type for the count of any term in a document's view."""
+    """Return an integer type that holds the count of any term in a document's view."""
     if not set(view.split()) <= {"title", "text"}:
         return np.int32
     columns = (corpus.text,) if corpus.title is None else (corpus.text, corpus.title)
@@ -387,7 +387,8 @@ def merged(
     formula: int,
     progress: Progress | None,
 ) -> Int64:
-    """Invert all blocks, append their posting lists to files, and return the terms' offsets, int64[terms + 1].
+    """Invert all blocks of documents, append their posting lists to files, and return the terms' offsets,
+    int64[terms + 1].
 
     name: prefix of temporary files.
     formula: of BM25, in `kernels.inverted.postings`.

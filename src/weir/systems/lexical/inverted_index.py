@@ -257,8 +257,8 @@ def save_index_of(
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
-    """Return (memory-mapped indexes, facts) of `save_index`; raises StoreError if missing, damaged or of
-    another format."""
+    """Return (memory-mapped indexes, facts) that `save_index` wrote; raises StoreError if missing, damaged or
+    of another format."""
     try:
         facts = open_folder(at, RECORD)
         files, documents, found = facts.pop("files"), facts["documents"], facts.get("format")

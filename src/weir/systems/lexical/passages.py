@@ -73,8 +73,8 @@ class PassageSpans:
 
 
 def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> PassageSpans:
-    """Return the spans of passages of at most `words` words, split at white space; a shorter text is one
-    passage, unchanged.
+    """Return the spans of passages of at most `words` words in documents' texts, split at white space; a
+    shorter text is one passage, unchanged.
 
     overlap: words shared with the passage before.
     first: only each document's first passage.

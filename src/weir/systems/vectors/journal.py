@@ -279,9 +279,9 @@ def mended(
     width: Callable[[int], Sequence[int]],
     moved_rows: MovedRows | None = None,
 ) -> T:
-    """Return the result of `read`, after repairing a damaged store with a StoreWarning.
+    """Return the result of `read`, which reads a store; a damaged store is repaired first, with a StoreWarning.
 
-    read: reads the store, and compares checksums if True.
+    read: compares checksums if its argument is True.
     width, moved_rows: passed to `Journal.mend`.
 
     Raises StoreError if repair fails.

@@ -174,7 +174,7 @@ def _announce(raw: NDArray[np.uint8], starts: Int64, stops: Int64) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The rows of a store at one moment."""
+    """The vectors, or rows of vectors, of the texts in a store at one moment."""
 
     codec: Codec
     size: int
@@ -207,11 +207,13 @@ class Snapshot:
         return self.raw[np.repeat(stops - np.cumsum(lengths), lengths) + np.arange(lengths.sum())]
 
     def ragged(self, numbers: Int64) -> Ragged:
-        """Return the undecoded rows of texts, by number; a view if the numbers are consecutive."""
+        """Return the undecoded rows of the store's texts with these numbers; a view if the numbers are
+        consecutive."""
         return Ragged(offsets(self.lengths(numbers)), self.codec.plain(self.rows(numbers)))
 
     def vectors(self, numbers: Int64) -> Float32:
-        """Return the vectors of texts, by number, float32[n, d]; a view if consecutive and float32."""
+        """Return the vectors of the store's texts with these numbers, float32[n, d]; a view if consecutive
+        and float32."""
         return self.codec.read(self.rows(numbers), self.size)
 
     def release(self) -> None:
@@ -222,7 +224,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class RowStore:
-    """The stored rows of an encoder with its settings; making this object touches no disk."""
+    """A store on disk of an encoder's vectors, or rows of vectors, by text; making this object touches no disk."""
 
     folder: Path
     about: str
