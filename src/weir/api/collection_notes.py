@@ -51,8 +51,11 @@ def dataset_notes(
 
 
 def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> list[Note]:
-    """Return a note, with the analyzer to use, for each collection whose language the BM25 systems do not
-    analyse; none for collections of the catalogue."""
+    """Return a note, with the analyzer to use, for each collection in a language that the BM25 systems do not
+    analyse.
+
+    Catalogue collections are skipped.
+    """
     from weir.systems.composite import parts_of
     from weir.systems.lexical.bm25 import BM25, BM25F
     from weir.systems.lexical.language import language_of_corpus
@@ -109,8 +112,8 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """Return notes on measures that are 1 for all systems because their cut-off includes all documents that may
-    be ranked.
+    """Return notes on measures that are 1 for all systems because their cut-off covers all documents that may be
+    ranked.
 
     k: most documents for each query; None for no limit.
     """
@@ -130,7 +133,7 @@ def construction_notes(
 
 
 def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return `construction_notes` for finished results; only collections on this machine are examined."""
+    """Return `construction_notes` for finished results, of collections on this machine."""
     from weir.experiment.results import dataset_of
 
     names, depths = list(measures), list[int]()
@@ -146,8 +149,8 @@ def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) 
 
 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (measure, number of documents, "documents" or "candidates") for each recall-like measure whose
-    cut-off includes all documents that may be ranked.
+    """Yield (measure, number, "documents" or "candidates") for each recall-like measure whose cut-off covers all that
+    may be ranked.
 
     Yields nothing if some relevant document may not be ranked.
     """
@@ -173,7 +176,7 @@ def _all_relevant_ranked(dataset: Dataset) -> bool:
 
 
 def restriction_notes(dataset: Dataset) -> list[Note]:
-    """Return notes on candidates, exclusions and filters of the collection's queries; [] without queries or
+    """Return notes on candidates, exclusions and filters of a collection's queries; [] without queries or
     judgments.
     """
     if dataset.layout.queries is None or not dataset.layout.qrels:

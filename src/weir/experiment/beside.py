@@ -34,7 +34,7 @@ from weir.measures.measure import direction
 
 @dataclass(frozen=True)
 class BesideScore:
-    """A mean of one's own system, or a published score on the same collection, split and measure."""
+    """A mean of the user's system, or a published score, on one collection, split and measure."""
 
     dataset: str
     """Its name in the results folder."""
@@ -65,14 +65,13 @@ class BesideScore:
 def beside(
     rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path, published_as: Sequence[str] = ()
 ) -> list[BesideScore]:
-    """Return, for each collection and measure, one's own means, then the published scores, best first.
+    """Return, for each collection and measure, the user's means, then the published scores, best first.
 
     name: a publisher, such as "MTEB", words of published models' names, or the path of MTEB's results.
-    published_as: OWN=PUBLISHED for systems, collections and models of MTEB's results; the published scores of
-        such models are included.
+    published_as: OWN=PUBLISHED for systems, collections and models of MTEB's results; the published scores of such
+        models are included.
 
-    Raises UnknownName for an unknown publisher, BadValue if nothing published fits, and the errors of
-    `mteb_scores`.
+    Raises UnknownName for an unknown publisher, BadValue if nothing published fits, and the errors of `mteb_scores`.
     """
     text = str(name)
     is_path = isinstance(name, Path) or (("/" in text or text.endswith(".json")) and Path(text).exists())
@@ -186,7 +185,7 @@ def own_notes(others: Iterable[str], own: str = "own systems") -> list[str]:
     """Return sentences on how Weir's own scores are made.
 
     others: how collections differ from the published ones, "" if they do not.
-    own: name of one's own systems in tables.
+    own: name of the user's systems in tables.
     """
     how = "every judged query counts, and ties stand by descending identifier"
     return [
@@ -202,10 +201,10 @@ def rules_notes(models: Iterable[str]) -> list[str]:
 
 
 def beside_notes(scores: Sequence[BesideScore], own: str = "own systems") -> list[str]:
-    """Return sentences on how scores are made, measures with no published score, collections published
-    under other names, and systems that claim to be a published model.
+    """Return sentences on how scores are made, measures without a published score, collections published under other
+    names, and systems that claim to be a published model.
 
-    own: name of one's own systems in tables.
+    own: name of the user's systems in tables.
     """
     claims = dict.fromkeys(f"{mine} claims to be {one.system}" for one in scores for mine in one.claimed_by)
     others = dict.fromkeys(
@@ -243,8 +242,7 @@ FOREMOST = 10
 
 
 def foremost(others: Sequence[str], claimed: Collection[str]) -> list[str]:
-    """Return the published systems to show at once: the first FOREMOST, and all in `claimed`; every one if that
-    leaves out only a few."""
+    """Return the published systems to show: the first FOREMOST and all in `claimed`; all if that omits only a few."""
     first = [name for number, name in enumerate(others) if number < FOREMOST or name in claimed]
     return first if len(others) - len(first) > _SHOWN else list(others)
 

@@ -31,10 +31,8 @@ _META, _PREDICTIONS = "model_meta.json", "_predictions.json"
 def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
     """Return the scores in a result file of MTEB, or in all such files below a folder.
 
-    `model_meta.json` beside a file names the model, else a folder ORGANISATION__MODEL, or the file itself. If a
-    task has several subsets, each is a collection, such as MIRACLRetrieval#de. Several revisions of a model
-    are told apart by its name: MODEL@REVISION, or MODEL@PATH if that does not tell two means apart. Raises
-    FormatError for other files, if there is no result, and for means beyond 0 to 1, such as per cent.
+    Several revisions of a model are named MODEL@REVISION or MODEL@PATH, subsets of a task TASK#SUBSET. Raises
+    FormatError for other files, no result, and means beyond 0 to 1.
     """
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
     files = [file for file in files if not file.name.endswith((_META, _PREDICTIONS))]
@@ -54,8 +52,6 @@ def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
 
 
 def _told_apart(files: Mapping[Path, set[tuple[str, str, str]]], root: Path) -> dict[Path, str]:
-    """Return {file: suffix of the model's name}: "" for one revision, else "@" and the revision, or the file's path
-    if two files of a revision have a mean of the same task, split and measure."""
     revisions = {file: _revision_of(file) for file in files}
     if len(set(revisions.values())) == 1:
         revisions = dict.fromkeys(files, "")
@@ -78,7 +74,6 @@ def _is_result(value: object) -> bool:
 
 
 def _splits(value: dict[str, Any]) -> dict[str, Any]:
-    """Return {split: scores of each subset} of a result in either of MTEB's layouts."""
     if "scores" in value:
         return dict(value["scores"])
     found = {}

@@ -49,8 +49,7 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
 
     ptr: int64[queries + 1], row offsets; rows by descending score, ties by ascending identifier.
 
-    Scores are rounded. A score at most 0.0001 below the score before it counts as tied with it, and each tied
-    score is written 0.000001 lower.
+    Scores are rounded; each at most 0.0001 below the score before it is tied with it and written 0.000001 lower.
     """
     # A score no more than 1e-4 below the one before it, which may have been lowered itself, is lowered by 1e-6 more
     # than that one was. If a float is too coarse for the step the scores stay tied, and trec_eval's descending
@@ -75,9 +74,9 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
 
 
 def close_queries(run: Run, ties: str, cutoff: int | None) -> int:
-    """Return the number of queries in whose first `cutoff` ranks unequal scores are tied by a publisher's rule.
+    """Return the number of queries with unequal scores that a publisher's rule ties, among the first `cutoff` ranks.
 
-    ties: as in `Publisher`.
+    ties: a rule of `Publisher`.
     cutoff: None for all ranks.
     """
     longest = int(np.diff(run.ptr).max(initial=0))
@@ -127,13 +126,13 @@ class PublishedScore:
     def tolerance(self, decimals: int | None = None) -> float:
         """Return the largest difference that counts as equal: half a unit of the last printed decimal.
 
-        decimals: compare at most so many decimals.
+        decimals: compare at most so many.
         """
         compared = self.decimals if decimals is None else min(decimals, self.decimals)
         return 0.5 * 10.0**-compared * (1 + 1e-9)  # the edge itself agrees, whatever the binary fraction
 
     def agrees(self, value: float, decimals: int | None = None) -> bool:
-        """Return True if a value equals the score to the printed decimals, or to `decimals` if these are fewer."""
+        """Return True if a value equals the score to the printed decimals, or to `decimals` if fewer."""
         return abs(value - self.value) <= self.tolerance(decimals)
 
 
@@ -162,7 +161,7 @@ PUBLISHED_SCORES = ResultKind(
 
 @dataclass(frozen=True)
 class Publisher:
-    """A publisher's documented rules of scoring; a rule that is not documented is None or ""."""
+    """A publisher's documented rules of scoring, None or "" where undocumented."""
 
     name: str
     ties: Literal["trec", "trec9", "ascending", "anserini"] | None = None
@@ -181,12 +180,12 @@ def published(
 ) -> tuple[PublishedScore, ...]:
     """Return the published scores of a collection, model and measure, None for any; () if there are none.
 
-    dataset: a name or reference, also of a copy or with a split, or a path, whose collection is recognised by
-        its judgments.
+    dataset: a name or reference, also of a copy or with a split, or a path, whose collection is recognised by its
+        judgments.
     model: a whole name, or words that only one model has.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without
-    a collection.
+    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without a
+    collection.
     """
     name = None if model is None else model_named(model)
     place, split = (None, None) if dataset is None else _published_place(dataset)
@@ -219,8 +218,7 @@ def _published_place(dataset: str | Path) -> tuple[str, str | None]:
 
 
 def model_named(text: str, datasets: Collection[str] = ()) -> str:
-    """Return the full name of the published model that a text names, by its name without publisher or by some
-    of its words.
+    """Return the full name of the published model that a text names, with or without publisher, or by some words.
 
     datasets: prefer models with scores on these published collections.
 
@@ -248,7 +246,7 @@ def model_named(text: str, datasets: Collection[str] = ()) -> str:
 
 
 def claimed(system: str, dataset: str) -> tuple[str, ...]:
-    """Return the published models whose scores a system should reproduce on a collection; () if there are none."""
+    """Return the published models whose scores a system should reproduce on a collection; () without any."""
     # A stored ranking named as a rank file of BIRCO's authors claims that file's scores.
     not_on, models = toml_facts("claims.toml")["not_on"], _claims().get(_claiming(system), ())
     return tuple(one for one in models if dataset not in not_on.get(one, ())) + _of_rank_file(system, dataset)
@@ -273,10 +271,9 @@ class PublishedNames:
 
         given: scores of MTEB's results, whose models and tasks may be named too.
 
-        PUBLISHED may also be a system or model of Weir, such as minilm; it names all models that this
-        should reproduce. For a collection it may end in a split, as in TASK#de:dev. Raises UnknownName for a name
-        that is not among these results or not published, BadValue for words that fit several published models,
-        and for a text without "=".
+        A system or model of Weir as PUBLISHED means all models that it should reproduce. A collection may end in a
+        split, as in TASK#de:dev. Raises UnknownName for a name not in these results or not published, BadValue for
+        words that fit several models, and for a text without "=".
         """
         systems = {name: {cell.label or cell.system, cell.system} for cell in cells
                    for name in (cell.system, cell.label, cell.title) if name}  # fmt: skip
@@ -343,13 +340,12 @@ class PublishedNames:
         return known, not_as_published(cell, name)
 
     def claimed(self, system: str, dataset: str) -> tuple[str, ...]:
-        """Return the published models that the user says a system is; if none were named, those that it should
-        reproduce."""
+        """Return the published models named by the user for a system, else the models that it should reproduce."""
         return self.models[system] if system in self.models else claimed(system, dataset)
 
 
 def claimant(model: str) -> str | None:
-    """Return a system that should reproduce a published model's scores; None if there is none."""
+    """Return a system that should reproduce a published model's scores; None without any."""
     return next((system for system, models in _claims().items() if model in models), None)
 
 
@@ -411,7 +407,7 @@ def _of_rank_file(system: str, dataset: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Reported:
-    """A dataset and split under the names that published scores use, with its number of queries."""
+    """A dataset and split as published scores name them."""
 
     dataset: str
     split: str
@@ -431,8 +427,8 @@ def _tasks() -> dict[str, str]:
 
 
 def reported(dataset: str, split: str) -> Reported:
-    """Return a dataset and split under the names that published scores use: scifact for hf:mteb/scifact, and
-    for MTEB's task SciFact."""
+    """Return a dataset and split as published scores name them, such as scifact for hf:mteb/scifact or MTEB's
+    SciFact."""
     dataset = _tasks().get(dataset, dataset)
     called = {catalogue.without_revision(dataset), f"{dataset}:{split}"}
     for name, facts in toml_facts("collections.toml").items():
@@ -468,8 +464,8 @@ def _reported_by_counts(
 
 
 def reported_of(cell: ResultCell, name: str = "") -> Reported:
-    """Return a result's dataset and split as published scores name them, by name or counts; raises FormatError
-    for damaged records.
+    """Return a result's dataset and split as published scores name them, by name or counts; raises FormatError for
+    damaged records.
 
     name: published name of its collection, by default its own.
     """
@@ -477,8 +473,7 @@ def reported_of(cell: ResultCell, name: str = "") -> Reported:
 
 
 def places_of(cells: Sequence[ResultCell], names: PublishedNames) -> dict[str, tuple[Reported, str]]:
-    """Return {dataset or complete group: (its name in published scores, how its data differ from the published,
-    "" if they do not)} of results."""
+    """Return {dataset or complete group: (its published name, how its data differ from the published, "" if equal)}."""
     places: dict[str, tuple[Reported, str]] = {}
     for cell in cells:
         _, before = places.get(cell.dataset, (None, ""))
@@ -512,14 +507,14 @@ def unknown_name(known: Reported) -> str:
 
 
 def is_of_file(model: str) -> bool:
-    """Return True if a model's scores come from a file of MTEB's results, whose names end in no bracket."""
+    """Return True if a model's scores come from a file of MTEB's results, by its name."""
     return not model.endswith("]")
 
 
 def publisher_of(model: str) -> Publisher:
-    """Return the publisher of a model's scores, with its documented rules (none if unknown).
+    """Return the publisher of a model's scores, with its documented rules, if known.
 
-    model: ends in "[publisher]"; other models are of MTEB's files.
+    model: ends in "[publisher]", except models of MTEB's files.
     """
     name = "MTEB" if is_of_file(model) else model.rpartition("[")[2].removesuffix("]")
     return Publisher(name, **toml_facts("publishers.toml").get(name, {}))
@@ -537,14 +532,14 @@ def _scores() -> tuple[PublishedScore, ...]:
 
 
 def facts_table(name: str) -> Iterator[list[str]]:
-    """Yield the cells of each row of a TSV file in Weir's package, without its header."""
+    """Yield the cells of each row of a TSV file of Weir's package, without its header."""
     text = (files("weir.experiment") / "facts" / name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])
 
 
 @cache
 def toml_facts(name: str) -> dict[str, Any]:
-    """Return the content of a TOML file in Weir's package."""
+    """Return the content of a TOML file of Weir's package."""
     return tomllib.loads((files("weir.experiment") / "facts" / name).read_text(encoding="utf-8"))
 
 
