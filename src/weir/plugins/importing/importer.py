@@ -291,7 +291,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The collection that an import wrote."""
+    """The report of an import: the new collection's folder and counts, and a record of each file."""
 
     folder: Path
     """The new collection."""
