@@ -246,7 +246,7 @@ def query_items(
 
     missing: reason of the refusal.
     grades: (document, grade) pairs.
-    docs: the ranking, best first; None for none.
+    docs: the ranking, best first. None for none.
     """
     if query == ItemKey():
         yield Refused(where, missing)
