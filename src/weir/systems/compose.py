@@ -464,7 +464,10 @@ def _unchanged(system: T, name: str | None, version: str | None) -> T:
 def _identity(function: object, name: str | None, version: str | None, adapter: str) -> Identity:
     identity = Identity.of(function, name, version, adapter)
     if identity.name in {*SYSTEMS.names(), *RERANKERS.names()}:
-        raise BadValue(f"'{identity.name}' is the name of a registered system; give another: name=...")
+        raise BadValue(
+            f"'{identity.name}' is the name of a registered system; give the object another: "
+            f"{adapter}(..., name='mine')"
+        )
     return identity
 
 

@@ -66,8 +66,7 @@ def INST(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4)
 
 @measure("NERR8", cutoff="required", within=SCALE)
 def NERR8(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
-    """Nearly expected reciprocal rank: the mean gain of a reader who stops with a probability equal to the
-    gain.
+    """Nearly expected reciprocal rank: the mean gain of a reader who stops with a probability equal to the gain.
 
     k documents are seen at most. Equation 8 of the paper.
 
