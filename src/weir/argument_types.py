@@ -154,7 +154,9 @@ def converted_one(value: object) -> object:
     if several is None:
         return value
     if len(several) != 1:
-        names = ", ".join(str(getattr(one, "name", one)) for one in several)
+        names = ", ".join(
+            f"{getattr(one, 'name', one)}:{getattr(one, 'split', '')}".rstrip(":") for one in several
+        )
         raise BadValue(f"an object {shown_value(value)} is {len(several)} values ({names}); expected one")
     return several[0]
 

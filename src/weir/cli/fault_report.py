@@ -40,7 +40,7 @@ was typed, and what looks like a key are left out.
 def write_report(error: BaseException, command: str, arguments: Sequence[str], known: Container[str]) -> Path:
     """Write a report of an unexpected error, return its path, and delete all but the newest REPORTS.
 
-    command, arguments: as typed.
+    command, arguments: the typed command line.
     known: names of the command's options; all other arguments are masked.
 
     Raises StoreError if it cannot be written, BadValue for unreadable settings.

@@ -362,8 +362,7 @@ def load(name: str | Path | Dataset, split: str | None = None, watch: Watch = un
     watch: receives the progress of downloads.
 
     Warns (LossWarning) of rows left out by an import. Raises UnknownName for neither a name nor a path, DownloadError
-    for a collection that is not on this machine or cannot be downloaded, FormatError for a path without a collection,
-    BadValue for a group.
+    for a missing collection, FormatError for a path without a collection, BadValue for a group.
     """
     if isinstance(name, Dataset):
         if split not in (None, name.split):

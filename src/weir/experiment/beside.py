@@ -58,6 +58,8 @@ class BesideScore:
     """True if the user says that `reported_as` is the collection."""
     other_data: str = ""
     """How the documents, queries or judgments of one's own mean differ from the published ones; "" if they do not."""
+    reported_split: str = ""
+    """Split of `reported_as` that the user names; "" if none."""
 
 
 def beside(
@@ -86,10 +88,15 @@ def beside(
     own_as = PublishedNames.of(published_as, cells, given)
     said = {model for of in own_as.models.values() for model in of}
     models |= said
-    known = places_of(cells, own_as.collections)
-    own_names = {
-        cell.dataset: own_as.collections.get(cell.dataset, cell.collection) for cell in cells if given
+    known = places_of(cells, own_as)
+    own_places = {
+        cell.dataset: (
+            own_as.collections.get(cell.dataset, cell.collection),
+            own_as.splits.get(cell.dataset, cell.split),
+        )
+        for cell in cells
     }  # a task may be named as one wishes
+    tasks = {one.dataset for one in given}
     beside_rows, others = list[BesideScore](), set[str]()
     for dataset, measure in dict.fromkeys((row.dataset, row.measure) for row in rows):
         own = [row for row in rows if (row.dataset, row.measure) == (dataset, measure)]
@@ -101,12 +108,12 @@ def beside(
             for row in own
         ]
         listed = (one for one in published(at.dataset, measure=measure) if not given or one.model in said)
-        there = [
-            one
-            for one in (*given, *listed)
-            if one.dataset in (own_names.get(dataset), at.dataset, at.dataset.removeprefix("hf:mteb/"))
-            and (one.split, one.measure) == (at.split, measure)
-        ]
+        alike = {(name, at.split) for name in (at.dataset, at.dataset.removeprefix("hf:mteb/"))}
+        own_place = own_places.get(dataset, ("", ""))
+        of_given = {own_place} if own_place[0] in tasks else alike
+        there = [one for one in given if (one.dataset, one.split) in of_given]
+        there += [one for one in listed if (one.dataset, one.split) in alike]
+        there = [one for one in there if one.measure == measure]
         others |= {publisher_of(one.model).name for one in there}
         for one in sorted(there, key=lambda one: -direction(measure) * one.value):
             if one.model in models:
@@ -122,7 +129,8 @@ def beside(
                     one.dataset,
                     dataset in own_as.collections,
                 )
-                beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
+                row = BesideScore(dataset, measure, one.model, one.value, one.printed, *about)
+                beside_rows.append(replace(row, reported_split=own_as.splits.get(dataset, "")))
     files = {one.source for one in given}
     if not any(one.source and (not given or one.source in files) for one in beside_rows):
         raise _nothing_published(text, rows, cells, known, given, others)
@@ -199,7 +207,11 @@ def beside_notes(scores: Sequence[BesideScore], own: str = "own systems") -> lis
     own: name of the user's systems in tables.
     """
     claims = dict.fromkeys(f"{mine} claims to be {one.system}" for one in scores for mine in one.claimed_by)
-    others = dict.fromkeys((one.dataset, one.reported_as, one.declared) for one in scores if one.reported_as)
+    others = dict.fromkeys(
+        (one.dataset, f"{one.reported_as}:{one.reported_split}".rstrip(":"), one.declared)
+        for one in scores
+        if one.reported_as
+    )
     known = (said for place in others if (said := known_as(*place)))
     of = {one.measure for one in scores if one.source}
     lacking = [measure for measure in dict.fromkeys(one.measure for one in scores) if measure not in of]

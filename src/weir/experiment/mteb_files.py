@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.errors import FormatError
-from weir.experiment.published import PublishedScore, toml_facts
+from weir.experiment.published import PublishedScore, reported, task_collection
 from weir.files.json_record import read_json
 
 MTEB_MEASURES = {
@@ -88,7 +88,6 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
     if not _is_result(value):
         raise FormatError(file, "no scores by split", "a result of MTEB, as mteb.evaluate writes it")
     task = str(value.get("task_name") or value.get(_OLD_TASK) or file.stem)
-    collections = {facts["task"]: name for name, facts in toml_facts("benchmark_tasks.toml").items()}
     model, named_by = _model_of(file, task)
     about = (
         f"mteb {value.get('mteb_version') or 'of an unknown version'}"
@@ -104,7 +103,7 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
             several = f"{len(named)} subsets as '{split}', two of one name ({', '.join(named)})"
             raise FormatError(file, several, "a name for each, as hf_subset, which tells their means apart")
         for subset, scores in zip(named, subsets, strict=True):
-            of = collections.get(task, task) if subset == "default" else f"{task}#{subset}"
+            of = reported(task_collection(task, subset), split).dataset
             for name, mean in scores.items():
                 match = re.fullmatch(r"([a-z_]+)_at_(\d+)", name)
                 known = match and match[1] in _MEASURE_OF

@@ -76,7 +76,7 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
 def close_queries(run: Run, ties: str, cutoff: int | None) -> int:
     """Return the number of queries with unequal scores that a publisher's rule ties, among the first `cutoff` ranks.
 
-    ties: as in `Publisher`.
+    ties: a rule of `Publisher`.
     cutoff: None for all ranks.
     """
     longest = int(np.diff(run.ptr).max(initial=0))
@@ -260,6 +260,8 @@ class PublishedNames:
     """{system, or model of MTEB's results: published models}."""
     collections: Mapping[str, str]
     """{dataset of results: collection of published scores}."""
+    splits: Mapping[str, str]
+    """{dataset of results: split of published scores}, where PUBLISHED has a split."""
 
     @staticmethod
     def of(
@@ -269,9 +271,9 @@ class PublishedNames:
 
         given: scores of MTEB's results, whose models and tasks may be named too.
 
-        A system or model of Weir as PUBLISHED means all models that it should reproduce. Raises UnknownName for a
-        name not in these results or not published, BadValue for words that fit several models, and for a text without
-        "=".
+        A system or model of Weir as PUBLISHED means all models that it should reproduce. A collection may end in a
+        split, as in TASK#de:dev. Raises UnknownName for a name not in these results or not published, BadValue for
+        words that fit several models, and for a text without "=".
         """
         systems = {name: {cell.label or cell.system, cell.system} for cell in cells
                    for name in (cell.system, cell.label, cell.title) if name}  # fmt: skip
@@ -284,6 +286,7 @@ class PublishedNames:
             for name in {cell.collection, cell.dataset, f"{cell.collection}:{cell.split}"}:
                 datasets.setdefault(name, {})[cell.dataset] = None
         models, collections = dict[str, tuple[str, ...]](), dict[str, str]()
+        split_of = dict[str, str]()
         for text in texts:
             parts = text.split("=")  # names of systems may hold a "=", too
             splits = [
@@ -306,17 +309,38 @@ class PublishedNames:
                 of = of or (model_named(published_name, {reported_of(cell).dataset for cell in cells}),)
                 models |= dict.fromkeys(systems[own], of)
             else:
-                known = {*_of_collections(), *(one.dataset for one in given)}
-                tasks = {facts["task"]: name for name, facts in toml_facts("benchmark_tasks.toml").items()}
-                called = published_name, tasks.get(published_name), reported(published_name, "test").dataset
-                place = next((name for name in called if name in known), None)
-                if place is None:
+                scored = {one.dataset for one in given} | _of_collections().keys()
+                with_splits = {f"{one.dataset}:{one.split}" for one in (*given, *_scores())}
+                name, colon, split = published_name.rpartition(":")
+                places = [(published_name, ""), *[(name, split)] * bool(colon)]
+                called = [(at, split) for one, split in places for at in (one, reported(one, "test").dataset)]
+                place, split = next(
+                    (
+                        (at, of)
+                        for at, of in called
+                        if at in scored and (not of or f"{at}:{of}" in with_splits)
+                    ),
+                    ("", ""),
+                )
+                if not place:
+                    known = {*scored, *with_splits} if colon else scored
                     raise UnknownName("collection with published scores", published_name, known)
                 collections |= dict.fromkeys(datasets[own], place)
-        return PublishedNames(models, collections)
+                split_of |= dict.fromkeys(datasets[own] if split else (), split)
+        return PublishedNames(models, collections, split_of)
+
+    def place_of(self, cell: ResultCell) -> tuple[Reported, str]:
+        """Return (a result's dataset and split as published scores name them, how its data differ from the
+        published, "" if they do not)."""
+        name = self.collections.get(cell.dataset, "")
+        if not name and cell.collection in _tasks():
+            name = _tasks()[cell.collection]
+        known = reported_of(cell, name)
+        known = replace(known, split=self.splits.get(cell.dataset, known.split))
+        return known, not_as_published(cell, name)
 
     def claimed(self, system: str, dataset: str) -> tuple[str, ...]:
-        """Return the published models that the user says a system is, else those that it should reproduce."""
+        """Return the published models named by the user for a system, else the models that it should reproduce."""
         return self.models[system] if system in self.models else claimed(system, dataset)
 
 
@@ -391,8 +415,21 @@ class Reported:
     """Number of judged queries; None if unknown."""
 
 
+def task_collection(task: str, subset: str = "default") -> str:
+    """Return the name of a collection that is a subset of a task of MTEB: TASK, or TASK#de."""
+    return task if subset == "default" else f"{task}#{subset}"
+
+
+@cache
+def _tasks() -> dict[str, str]:
+    """Return {task of MTEB: Weir's name of the collection}."""
+    return {facts["task"]: name for name, facts in toml_facts("benchmark_tasks.toml").items()}
+
+
 def reported(dataset: str, split: str) -> Reported:
-    """Return a dataset and split as published scores name them, such as scifact for hf:mteb/scifact."""
+    """Return a dataset and split as published scores name them, such as scifact for hf:mteb/scifact or MTEB's
+    SciFact."""
+    dataset = _tasks().get(dataset, dataset)
     called = {catalogue.without_revision(dataset), f"{dataset}:{split}"}
     for name, facts in toml_facts("collections.toml").items():
         if called & {name, *facts["names"]}:
@@ -435,16 +472,13 @@ def reported_of(cell: ResultCell, name: str = "") -> Reported:
     return _reported_by_counts(name or cell.collection, cell.split, cell.grades, cell.documents)
 
 
-def places_of(cells: Sequence[ResultCell], called: Mapping[str, str]) -> dict[str, tuple[Reported, str]]:
-    """Return {dataset or complete group: (its published name, how its data differ from the published, "" if equal)}.
-
-    called: {dataset: published name of its collection}.
-    """
+def places_of(cells: Sequence[ResultCell], names: PublishedNames) -> dict[str, tuple[Reported, str]]:
+    """Return {dataset or complete group: (its published name, how its data differ from the published, "" if equal)}."""
     places: dict[str, tuple[Reported, str]] = {}
     for cell in cells:
-        _, other = places.get(cell.dataset, (None, ""))
-        name = called.get(cell.dataset, "")
-        places[cell.dataset] = reported_of(cell, name), other or not_as_published(cell, name)
+        _, before = places.get(cell.dataset, (None, ""))
+        known, other = names.place_of(cell)
+        places[cell.dataset] = known, before or other
     for name in catalogue.groups():
         members = [places[one] for one in catalogue.members(name) if one in places]
         if len(members) == len(catalogue.members(name)):

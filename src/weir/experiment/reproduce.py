@@ -41,7 +41,6 @@ from weir.experiment.results import (
     dataset_of,
     finished_cells,
     group_rows,
-    not_as_published,
     whereabouts,
 )
 from weir.experiment.ties_at_cut import cell_cut_note, with_ties_beyond
@@ -146,8 +145,8 @@ def reproduce(
         )
     checks_found, lie_at = [], collection_places(cells, collections)
     for cell in cells:
-        again, called = _Rescored(cell, lie_at.get(cell.collection)), names.collections.get(cell.dataset, "")
-        known, other = reported_of(cell, called), not_as_published(cell, called)
+        again = _Rescored(cell, lie_at.get(cell.collection))
+        known, other = names.place_of(cell)
         for row in cell.rows:
             place = str(cell.folder), cell.split
             models = names.claimed(row.system, known.dataset) if name is None else (name,)
@@ -156,7 +155,7 @@ def reproduce(
                 claim = check.published
                 far = claim is not None and not again.is_here and again.is_beyond(claim, row, decimals)
                 checks_found.append(_scored_again(check, [again], decimals, far))
-    places = places_of(cells, names.collections)
+    places = places_of(cells, names)
     for row in group_rows([replace(cell, label="") for cell in cells]):
         known, other = places[row.dataset]
         known = replace(known, queries=row.queries)

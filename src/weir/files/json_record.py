@@ -39,7 +39,7 @@ def json_fault(error: Exception) -> str:
 def read_json(path: Path, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  JSON holds anything
     """Return the value in a JSON file.
 
-    expected: what the message about invalid JSON asks for.
+    expected: expected content in messages.
 
     Raises FormatError for invalid JSON, a device or over RECORD_BYTES, BadValue for too little memory, OSError if
     missing.

@@ -412,9 +412,7 @@ def read_run_against(
     """Return (run of these queries, number of other queries in the file), in little memory; JSON is not read.
 
     docs: number the documents; any other document has code -1.
-    ties, engine: see `read_run`.
-
-    Raises the errors of `read_run`.
+    ties, engine, errors: see `read_run`.
     """
     path = path_of(path)
     source = file_source(path, format_of(path, "run"), "run")

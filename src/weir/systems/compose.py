@@ -356,7 +356,7 @@ def behind(reranker: Reranker, first: object) -> Pipeline:
 def as_system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
     """Return a function, object or encoder as a system; a system unchanged.
 
-    name, version: as in `system`.
+    name, version: see `system`.
 
     Raises BadValue for anything else, and for a system with a name or version.
     """
@@ -464,7 +464,10 @@ def _unchanged(system: T, name: str | None, version: str | None) -> T:
 def _identity(function: object, name: str | None, version: str | None, adapter: str) -> Identity:
     identity = Identity.of(function, name, version, adapter)
     if identity.name in {*SYSTEMS.names(), *RERANKERS.names()}:
-        raise BadValue(f"'{identity.name}' is the name of a registered system; give another: name=...")
+        raise BadValue(
+            f"'{identity.name}' is the name of a registered system; give the object another: "
+            f"{adapter}(..., name='mine')"
+        )
     return identity
 
 
