@@ -1,7 +1,6 @@
-"""Version numbers of algorithms that decide results.
+"""Version numbers of algorithms, part of the keys of stored results.
 
-A number is part of the key of stored output, and is raised if equal settings give different output, so that
-older output is not reused.
+A number is raised when equal settings give different output, so that older output is not reused.
 """
 
 from __future__ import annotations
@@ -31,5 +30,5 @@ ALGORITHMS = {
 
 
 def algorithm(name: str) -> int:
-    """Return the version number of an algorithm in ALGORITHMS; raises KeyError for another."""
+    """Return an algorithm's version number; raises KeyError for an unknown name."""
     return ALGORITHMS[name]

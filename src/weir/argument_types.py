@@ -47,11 +47,11 @@ _FAST: dict[str, type] = {"None": type(None), "str": str, "bool": bool, "int": i
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Return the function with its argument types checked against the annotations.
+    """Return the function with arguments checked against their annotations.
 
-    Integers of any library count as int, numbers as float, and {id: text} or a frame as a Corpus or Queries.
-    The function then raises BadValue for a value of another type, and CallError for unknown or missing
-    arguments.
+    Integers of any library pass as int, numbers as float, {id: text} or a frame as a Corpus or Queries;
+    objects of other packages are converted. The new function raises BadValue for another type, CallError for
+    unknown, repeated or missing arguments.
     """
 
     @cache
@@ -108,9 +108,8 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def named_arguments(called: T) -> T:
-    """Return a function, or a dataclass changed in place, that raises CallError for an unknown, surplus or
-    repeated argument.
-    """
+    """Return a function, or a dataclass changed in place, that raises CallError for unknown, surplus or
+    repeated arguments."""
     function: Any = vars(called)["__init__"] if isinstance(called, type) else called
 
     @cache
@@ -135,10 +134,10 @@ def named_arguments(called: T) -> T:
 
 
 def converted(value: object) -> Sequence[object] | None:
-    """Return an object of another package as values of Weir; None for plain values, and if no plug-in converts
-    it.
+    """Return an object of another package as a sequence of Weir's values; None for plain values, and without
+    a plug-in for it.
 
-    Raises BadValue for an object that cannot be converted.
+    Raises BadValue if conversion fails.
     """
     if isinstance(value, _PLAIN):
         return None
@@ -149,22 +148,22 @@ def converted(value: object) -> Sequence[object] | None:
 
 
 def converted_one(value: object) -> object:
-    """Return an object of another package as one value of Weir; other objects as they are.
-
-    Raises BadValue for an object that is several values, or cannot be converted.
-    """
+    """Return an object of another package as one value of Weir, other objects unchanged; raises BadValue for
+    several values, or if conversion fails."""
     several = converted(value)
     if several is None:
         return value
     if len(several) != 1:
-        names = ", ".join(str(getattr(one, "name", one)) for one in several)
+        names = ", ".join(
+            f"{getattr(one, 'name', one)}:{getattr(one, 'split', '')}".rstrip(":") for one in several
+        )
         raise BadValue(f"an object {shown_value(value)} is {len(several)} values ({names}); expected one")
     return several[0]
 
 
 def with_converted(values: object) -> object:
-    """Return a list or dict with objects of other packages converted to values of Weir, or a single such object as a
-    sequence of values; the same value if nothing is converted."""
+    """Return a list or dict with objects of other packages converted to values of Weir, or such an object as
+    a sequence; other values unchanged."""
     if isinstance(values, Mapping):
         named = {name: converted_one(one) for name, one in values.items()}
         return values if all(named[name] is one for name, one in values.items()) else named
@@ -234,8 +233,6 @@ def _remedies(values: Iterable[object], refusal: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class _Parameter:
-    """A parameter, its annotation, and the function in whose module the annotation's names are looked up."""
-
     name: str
     annotation: str
     function: Callable[..., object]
@@ -409,8 +406,8 @@ def _is_ellipsis(node: ast.expr) -> bool:
 
 
 def shown_value(value: object) -> str:
-    """Return a value as text for a message: a short number, text or the like with its type, else "of type ..."
-    alone."""
+    """Return a value with its type for a message, such as "5 (int)"; "of type Run" for other objects and long
+    values."""
     text = repr(value) if isinstance(value, _PLAIN) else ""
     kind = type(value).__name__
     text = text if value is None else f"{text} ({kind})" if text else ""
@@ -423,7 +420,7 @@ def shortened(text: str) -> str:
 
 
 def with_article(name: str) -> str:
-    """Return a name after "a" or "an", as it is spoken: an object, an M, a Run."""
+    """Return a name with its spoken article: an object, an M, a Run."""
     vowel = name[:1] in ("AEFHILMNORSX" if len(name) == 1 else "AEIOUaeiou")
     return f"{'an' if vowel else 'a'} {name}"
 

@@ -33,10 +33,7 @@ _INSIDE = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""Return the text with unprintable characters escaped, such as control characters and direction marks.
-
-    Escapes are JSON's (\u202e), below \x7f Python's (\x1b, \n).
-    """
+    r"""Return the text with control characters and other unprintable ones escaped: \x1b, \u202e."""
     if text.isprintable():
         return text
     from unicodedata import category  # blanks of every width stay as they are
@@ -46,7 +43,7 @@ def printable(text: str) -> str:
 
 
 def printable_text(text: str) -> str:
-    """Return a text of several lines escaped as by `printable`, except line ends and tabs."""
+    """Return a text escaped as by `printable`, except line ends and tabs."""
     return "".join(piece if piece in "\n\t" else printable(piece) for piece in _CUT.split(text))
 
 
@@ -63,7 +60,7 @@ _PART = 3  # letters of a name that is suggested for its part
 
 
 def conversion(value: object) -> str:
-    """Return advice to convert a text that holds a number, such as "; float('0.5') is one"; "" for other values."""
+    """Return advice to convert a str that holds a number, "; float('0.5') is one"; "" for other values."""
     if not isinstance(value, (str, bytes)):
         return ""
     try:
@@ -74,7 +71,7 @@ def conversion(value: object) -> str:
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return up to `count` known names that a mistyped name may mean, likeliest first; case does not matter."""
+    """Return up to `count` known names that a mistyped name may mean, likeliest first."""
     # The same letters in another order, a similarity of at least NEAR, one letter replaced (k1, k2), and names
     # that contain the mistyped one.
     text, folded = name.lower(), dict[str, list[str]]()
@@ -88,14 +85,14 @@ def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
 
 
 class NameNote(UserWarning):
-    """A bare name is taken as a collection of the catalogue although a file or folder of that name exists."""
+    """A name was taken as a collection of the catalogue although a file or folder has it too."""
 
     def __init__(self, name: str) -> None:
         super().__init__(printable(f"{name} is the catalogue's; the folder is ./{name}"))
 
 
 class WeirError(Exception):
-    """An error that the user can act on; its message is one printable line. The command line exits with code 2."""
+    """An error that the user can act on, with a message of one printable line; the command line exits with 2."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
@@ -125,7 +122,7 @@ def _cell(file: str) -> str:
 
 
 class FormatError(WeirError):
-    """A file has invalid content. The message names file, line, the content found and the content expected."""
+    """A file has invalid content; the message names file, line, what was found and what was expected."""
 
     def __init__(self, path: object, found: str, expected: str, line: int | None = None) -> None:
         self.expected, self.line = expected, line
@@ -134,7 +131,7 @@ class FormatError(WeirError):
 
 
 class UnknownName(WeirError):
-    """A name is unknown. The message suggests the nearest known names."""
+    """A name is unknown; the message suggests the nearest known names."""
 
     def __init__(
         self,
@@ -145,11 +142,11 @@ class UnknownName(WeirError):
         all_known: bool = False,
         listed_by: str = "",
     ) -> None:
-        """Build the message: the nearest known names, else the list of known names.
+        """Build the message from the nearest known names, else from known names.
 
         here: a better suggestion than the nearest name.
-        all_known: list the known names beside the suggestion too.
-        listed_by: the command that lists the names where a message holds too few.
+        all_known: list the known names beside the suggestion.
+        listed_by: the command that lists all names.
         """
         names, name = sorted(known), name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "..."
         near = nearest_names(name, names) if here is None else [here]
@@ -172,11 +169,11 @@ class UnknownAttribute(UnknownName, AttributeError):
 
 
 class NotIndexed(WeirError, AttributeError):
-    """Raised for a search by a system that has no index of documents yet."""
+    """A system was searched before it indexed documents."""
 
 
 class CallError(WeirError, TypeError):
-    """A function is called with an unknown argument, or without a required one."""
+    """A function got an unknown argument, or lacks a required one."""
 
 
 class BadValue(WeirError):
@@ -184,20 +181,20 @@ class BadValue(WeirError):
 
 
 class UnusableText(BadValue):
-    """A model computes no usable numbers from a text; `of` returns the error with the text's identifier."""
+    """A model computes no usable numbers from a text."""
 
     def __init__(self, what: str, number: int, fault: str, words: str = "") -> None:
-        """Build the message from the text's beginning `words`, else from its number, from 0."""
+        """Build the message from the text's beginning `words`, else its `number` (from 0)."""
         super().__init__(f"{what} of {repr(words) if words else f'text {number + 1}'} {fault}")
         self.what, self.number, self.fault = what, number, fault
 
     def of(self, name: str) -> BadValue:
-        """Return this fault as a BadValue whose message calls the faulty text `name`, its identifier."""
+        """Return this fault as a BadValue that calls the text by its identifier `name`."""
         return BadValue(f"{self.what} of '{name}' {self.fault}")
 
 
 class BadRanking(WeirError):
-    """A ranking cannot be scored, for example because of duplicate documents or scores that are no numbers."""
+    """A ranking cannot be scored, for example for duplicate documents."""
 
 
 class RankingWarning(UserWarning):
@@ -208,7 +205,7 @@ class RankingWarning(UserWarning):
 
 
 def give_warning(warning: Warning | str) -> None:
-    """Issue a warning, located at the line that called Weir; a plain text becomes a UserWarning."""
+    """Issue a warning at the user's line that called Weir; a str becomes a UserWarning."""
     level, outermost = 0, 1
     frame: FrameType | None = sys._getframe()
     while frame is not None:
@@ -232,8 +229,8 @@ def warn_of_ranking(said: str) -> None:
 
 @contextmanager
 def held_warnings() -> Iterator[None]:
-    """Delay the warnings of `warn_of_ranking` until the block ends, then issue each text once; drop them if
-    it raises."""
+    """Delay the warnings of `warn_of_ranking` to the block's end and issue each text once; drop them if it
+    raises."""
     # By context: warnings.catch_warnings changes the filters of all threads.
     token = _held.set(held := dict[str, None]())
     try:
@@ -252,7 +249,7 @@ class LossWarning(UserWarning):
 
 
 class DownloadWarning(UserWarning):
-    """A collection came from another source than the first, or a source is tried again; the message has the reason."""
+    """A collection came from another source, or a source is tried again; the message says why."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
@@ -267,7 +264,7 @@ UNKNOWN_SERVER = "the name of the server is not known here"
 
 
 class DownloadError(WeirError):
-    """A file could not be downloaded, or differs from the published file."""
+    """A file could not be downloaded, or differs from the published one."""
 
 
 class ServiceError(WeirError):
@@ -279,11 +276,11 @@ class PluginError(WeirError):
 
 
 class StoreError(WeirError):
-    """Data on disk is damaged, unwritable, or made by another version; any function that writes may raise it."""
+    """Data on disk is damaged, unwritable, or made by another version."""
 
 
 class MissingExtra(WeirError):
-    """An optional package is not installed; the message names the command that installs it."""
+    """An optional package is not installed; the message has the install command."""
 
     def __init__(self, module: str, extra: str = "", package: str = "") -> None:
         how = install_command(extra) if extra else f"pip install {package or module}"
@@ -291,7 +288,7 @@ class MissingExtra(WeirError):
 
 
 def install_command(extra: str) -> str:
-    """Return the pip command that installs an extra, from where Weir came from."""
+    """Return the pip command that installs an extra from the source of the installed Weir."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import urlsplit
@@ -310,18 +307,17 @@ def install_command(extra: str) -> str:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Return True if an error is a lack of memory, disk space, open files or permission, or an interrupted
-    call: not a fault of the file."""
+    """Return True for lack of memory, disk space, open files or permission, or an interrupted call."""
     scarce = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.EINTR}
     scarce |= {errno.EFBIG, errno.ENOSPC, errno.EDQUOT}
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in scarce)
 
 
 def require(module: str, extra: str = "", package: str = "") -> ModuleType:
-    """Import and return an optional module; raise MissingExtra, with the install command, if it is absent.
+    """Import and return an optional module; raise MissingExtra if it is absent.
 
-    extra: the extra of Weir that contains the module.
-    package: the distribution to install if no extra contains it.
+    extra: the extra of Weir that contains it.
+    package: the distribution to install if no extra does.
     """
     try:
         return importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""Import the names of a package, listed in its stub `__init__.pyi`, on first use."""
+"""Import a package's names, listed in its stub `__init__.pyi`, on first use."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from weir.errors import UnknownAttribute
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return the functions `__getattr__` and `__dir__` of a package.
+    """Return (`__getattr__`, `__dir__`) for a package, which import the names of its stub `__init__.pyi` on
+    first use.
 
-    Its stub exports the names: `from module import name as name`, `from . import module as module`, or `name
-    = other` for an imported `other`. `__getattr__` raises UnknownAttribute, an AttributeError, for any other
-    name.
+    The stub exports names by `from module import name as name`, `from . import module as module`, or `name =
+    other`. `__getattr__` raises UnknownAttribute for other names.
     """
 
     @cache

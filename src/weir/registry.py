@@ -31,13 +31,13 @@ NAME_CHARACTERS = 80
 
 
 class Registry(Generic[T]):
-    """A mapping from names to values, such as measures or systems, with imports on look-up.
+    """A mapping from names to values, such as measures; a look-up may import a module or a plug-in.
 
-    kind: a word for the values in messages, such as "measure".
-    lazy: a package that imports, and so registers, its names on look-up.
-    more: a function that registers further names, called when a name is not found elsewhere.
-    group: group of entry points of other distributions, by default `weir.<kind>s`.
-    prepared: a function applied to each value before it is registered.
+    kind: a word for a value in messages, such as "measure".
+    lazy: a package that registers its names when they are looked up.
+    more: registers further names, called when a name is not found.
+    group: entry points of plug-ins, by default `weir.<kind>s`.
+    prepared: changes each value before it is registered.
     """
 
     def __init__(
@@ -57,24 +57,22 @@ class Registry(Generic[T]):
         self._points: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, value: T, again: bool = False) -> T:
-        """Register a value under a name, and return it as `prepared` changed it.
-
-        Raises BadValue for a registered name, unless `again`, which replaces its value.
-        """
+        """Register a value, changed by `prepared`, and return it; raises BadValue for a known name unless
+        `again`."""
         if name in self._known and not again:
             raise BadValue(f"a {self.kind} named '{name}' is registered already")
         self._known[name] = self._prepared(value)
         return self._known[name]
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that registers its function or class under a name, as `add` does."""
+        """Return a decorator that registers a function or class, as `add` does."""
         return lambda value: self.add(name, value)
 
     def get(self, name: str) -> T:
-        """Return the value registered under a name, after importing its module or plug-in if needed.
+        """Return the value of a name, importing its module or plug-in if needed.
 
-        Raises UnknownName with the nearest names, BadValue if the name is no text, PluginError for a plug-in
-        that cannot be loaded.
+        Raises UnknownName, BadValue for a name that is no str, PluginError for a plug-in that cannot be
+        loaded.
         """
         if not isinstance(name, str):
             raise BadValue(f"{name!r} names no {self.kind}; expected a text")
@@ -93,7 +91,7 @@ class Registry(Generic[T]):
             raise UnknownName(self.kind, name, self._names()) from None
 
     def names(self) -> list[str]:
-        """Return all names, sorted, with names of plug-ins that are not loaded yet."""
+        """Return all names, sorted, including plug-ins not loaded yet."""
         if self._more is not None:
             self._more()
         return sorted(self._names())
@@ -133,7 +131,7 @@ def _loaded(point: EntryPoint, kind: str) -> Any:  # noqa: ANN401  whatever its 
 
 @dataclass(frozen=True)
 class Identity:
-    """Name and version of a user's object, for tables and for keys of stored results."""
+    """Name and version of a user's function or object, for tables and keys of stored results."""
 
     name: str
     version: str | None = None
@@ -144,12 +142,12 @@ class Identity:
     """False if the name was derived from the object's function, checkpoint or class."""
 
     def describe(self) -> dict[str, object]:
-        """Return {"name": name, "version": version}; without a version also {SESSION: id of this process}."""
+        """Return {"name": name, "version": version}; without a version also {SESSION: a random id}."""
         entries: dict[str, object] = {"name": self.name, "version": self.version}
         return entries if self.version is not None else entries | {SESSION: self.session}
 
     def same_object(self, other: Identity) -> bool:
-        """Return True if both declare the same version, or, without versions, hold the same object."""
+        """Return True for equal declared versions, or, without versions, the same object."""
         if self.version is not None or other.version is not None:
             return self.version == other.version
         methods = inspect.ismethod(self.given) and inspect.ismethod(other.given)
@@ -159,13 +157,12 @@ class Identity:
     def of(given: object, name: str | None = None, version: str | None = None, adapter: str = "") -> Identity:
         """Return the identity of a function, model or other object.
 
-        name: by default that of the function, the checkpoint of a transformers or sentence-transformers
-            model, or the class.
+        name: by default the function's, the model's checkpoint, or the class's.
         version: identifies the object for stored results.
         adapter: the function of `weir` that takes a name, for messages.
 
-        Raises BadValue for a lambda or partial without a name, a name that is unprintable or too long, and a
-        version that is no text.
+        Raises BadValue for a lambda or partial without a name, an unprintable or long name, and a version
+        that is empty or no str.
         """
         own_name = _own_name(given, adapter) if name is None else name
         if not isinstance(own_name, str) or not own_name.strip() or not own_name.isprintable():
@@ -178,17 +175,17 @@ class Identity:
 
 @runtime_checkable
 class Identified(Protocol):
-    """A value with an Identity; `adapter` is the Python function by which users name it."""
+    """A value with an Identity; `adapter` names the function of `weir` that makes it, for messages."""
 
     identity: Identity
     adapter: ClassVar[str]
 
 
 def declared_version(version: str | None) -> dict[str, object]:
-    """Return {"version": version}. None adds {SESSION: id of this process}, so that no other process reuses
-    stored results.
+    """Return {"version": version}; for None also {SESSION: id of this process}, so that no other process
+    reuses stored results.
 
-    Raises BadValue for an empty version, and one that is no text.
+    Raises BadValue for a version that is empty or no str.
     """
     if not (version is None or (isinstance(version, str) and version)):
         raise BadValue(f"version is {version!r}; expected a text, such as '2026-11'")
@@ -201,9 +198,7 @@ def _process_session() -> str:
 
 
 def checkpoint_of(given: object) -> str:
-    """Return the Hugging Face name, or the last two parts of the path, of a model object's checkpoint; "" for
-    other objects.
-    """
+    """Return a model object's Hugging Face name, or the end of its checkpoint's path; "" for other objects."""
     checkpoint = getattr(getattr(given, "transformers_model", given), "name_or_path", None)
     if not isinstance(checkpoint, str) or not checkpoint.strip():
         return ""
@@ -230,7 +225,7 @@ def session_only(description: object) -> bool:
 
 
 def sessions(description: object) -> Iterator[object]:
-    """Yield the values of the key SESSION in a nested description of mappings and sequences, depth first."""
+    """Yield the values of the key SESSION in nested mappings and sequences, depth first."""
     if isinstance(description, Mapping):
         if SESSION in description:
             yield description[SESSION]
@@ -241,22 +236,20 @@ def sessions(description: object) -> Iterator[object]:
 
 
 def changed_settings(config: DataclassInstance, leave_out: tuple[str, ...] = ()) -> dict[str, object]:
-    """Return {field: value} of the dataclass fields that differ from their defaults or have none, in order of
-    declaration."""
+    """Return {field: value} of a dataclass's fields that differ from their defaults or have none."""
     values = {f.name: (getattr(config, f.name), f.default) for f in fields(config) if f.name not in leave_out}
     return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def check_whole(name: str, value: object, least: int = 1, most: int | None = None) -> None:
-    """Raise BadValue unless a setting is an int from `least` to `most` (None: unbounded); bools are refused."""
+    """Raise BadValue unless a setting is an int, no bool, from `least` to `most` (None: unbounded)."""
     if type(value) is not int or value < least or (most is not None and value > most):
         end = "" if most is None else f" to {most:,}"
         raise BadValue(f"{name} is {value!r}; expected a whole number from {least}{end}")
 
 
 def printed(value: object) -> str:
-    """Return a setting as one line of text for a system's name: texts in double quotes, lists in [...],
-    mappings in {...}."""
+    """Return a setting as text for a system's name: "text", [list] or {mapping}."""
     if isinstance(value, str):
         written = json.dumps(value, ensure_ascii=False)  # its escapes are Python's too
         return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
@@ -269,10 +262,8 @@ def printed(value: object) -> str:
 
 @cache
 def described(named: Callable[..., object]) -> str:
-    """Return the docstring of a function or class, and for a class a line "name: ..." for each documented field.
-
-    The lines are missing if its source cannot be read.
-    """
+    """Return a callable's docstring; for a class also "field: text" of each documented field, if its source
+    can be read."""
     above = inspect.getdoc(named) or ""
     lines = [f"{name}: {text}" for name, text in _field_docstrings(named)] if isinstance(named, type) else []
     return "\n\n".join(filter(None, [above, "\n".join(lines)]))

@@ -18,7 +18,7 @@ KEY_VARIABLE = "WEIR_KEY_[A-Z0-9_]+"
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the whole process, from environment variables."""
+    """Settings of the process, from WEIR_ environment variables."""
 
     home: Path
     """Folder of downloaded collections and their stores (WEIR_HOME, else ~/.cache/weir)."""
@@ -43,10 +43,8 @@ class Settings:
 
 @cache
 def settings() -> Settings:
-    """Return the settings of this process; the environment is read at the first call only.
-
-    Raises BadValue for an invalid WEIR_THREADS or WEIR_LEASE.
-    """
+    """Return the process's settings, read from the environment once; raises BadValue for an invalid
+    WEIR_THREADS or WEIR_LEASE."""
     home = os.environ.get("WEIR_HOME")
     threads, lease = _whole_number("WEIR_THREADS"), _whole_number("WEIR_LEASE")
     return Settings(
@@ -71,7 +69,7 @@ def _whole_number(variable: str) -> int | None:
 
 @contextmanager
 def in_environment(variable: str, value: str) -> Iterator[None]:
-    """Set an environment variable within the block, for this process and its children, and restore it at the end."""
+    """Set an environment variable during the block, also for child processes."""
     before = os.environ.get(variable)
     os.environ[variable] = value
     settings.cache_clear()
@@ -86,8 +84,7 @@ def in_environment(variable: str, value: str) -> Iterator[None]:
 
 
 def secret(variable: str) -> str | None:
-    """Return the API key in an environment variable, without surrounding blanks; None if unset or blank.
-    Never store it."""
+    """Return the API key in an environment variable, stripped; None if unset or blank. Never store it."""
     return os.environ.get(variable, "").strip() or None
 
 
@@ -98,8 +95,8 @@ SECRET_CHARACTERS = 8
 
 
 def secret_values() -> list[str]:
-    """Return values of environment variables to mask in messages, by the names in SECRETS, longest first; values
-    below SECRET_CHARACTERS are left out."""
+    """Return values of environment variables named like secrets (KEY, TOKEN, ...), to mask them in messages,
+    longest first; none below 8 characters."""
     values = {v.strip() for name, v in os.environ.items() if SECRETS.search(name.upper())}
     return sorted((value for value in values if len(value) >= SECRET_CHARACTERS), key=len, reverse=True)
 
@@ -131,16 +128,13 @@ DESCRIPTION_BYTES, DESCRIPTION_SECONDS = 64 << 20, 300.0
 
 
 def unpacked_times() -> int:
-    """Return the largest permitted ratio of unpacked to packed size: WEIR_MAX_UNPACKED, else UNPACKED_TIMES.
-
-    Raises BadValue unless the variable is a whole number from 1.
-    """
+    """Return the largest permitted ratio of unpacked to packed size: WEIR_MAX_UNPACKED, else 200; raises
+    BadValue for an invalid value."""
     return _whole_number("WEIR_MAX_UNPACKED") or UNPACKED_TIMES
 
 
 def hub_cache() -> Path:
-    """Return the cache folder of the Hugging Face hub: HF_HUB_CACHE, else "hub" below HF_HOME or
-    ~/.cache/huggingface."""
+    """Return the Hugging Face hub's cache folder: HF_HUB_CACHE, else "hub" in HF_HOME or ~/.cache/huggingface."""
     folder = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     if folder:
         return Path(folder).expanduser()
@@ -149,7 +143,7 @@ def hub_cache() -> Path:
 
 
 def hub_endpoint() -> str:
-    """Return the address of the Hugging Face hub, or of its mirror in HF_ENDPOINT, without a final slash."""
+    """Return the address of the Hugging Face hub or its mirror (HF_ENDPOINT), without final slash."""
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
@@ -165,7 +159,7 @@ def gpus_hidden() -> bool:
 
 
 def available_cores() -> int:
-    """Return how many cores this process may run on: its affinity, else all; a container's quota is not considered."""
+    """Return the number of cores this process may run on, ignoring container quotas."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -183,17 +177,15 @@ CGROUP_LIMITS = {2: ("", "memory.max"), 1: ("memory", "memory.limit_in_bytes")}
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """The bytes of memory that a process may use, and the source of that limit, such as "WEIR_MAX_RAM"."""
+    """The bytes of memory that a process may use, and the limit's source, such as "WEIR_MAX_RAM"."""
 
     bytes: int
     source: str
 
 
 def memory_budget() -> MemoryBudget:
-    """Return the memory limit of this process: WEIR_MAX_RAM, else `half_of_memory`.
-
-    Raises BadValue for an invalid WEIR_MAX_RAM.
-    """
+    """Return the process's memory limit: WEIR_MAX_RAM, else `half_of_memory`; raises BadValue for an invalid
+    value."""
     given = os.environ.get("WEIR_MAX_RAM")
     if given:
         return MemoryBudget(size_of(given), "WEIR_MAX_RAM")
@@ -201,10 +193,8 @@ def memory_budget() -> MemoryBudget:
 
 
 def size_of(text: str) -> int:
-    """Return the number of bytes in a size such as 4G, 512M or 1500000; K, M, G and T are powers of 1,024.
-
-    Raises BadValue for an invalid size and for less than 1 MiB.
-    """
+    """Return the bytes in a size such as 4G, 512M or 1500000 (K = 1,024); raises BadValue for an invalid
+    size, or less than 1 MiB."""
     match = SIZE.fullmatch(text.strip())
     size = 0
     if match is not None:
@@ -215,10 +205,9 @@ def size_of(text: str) -> int:
 
 
 def require_memory(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue if `count` bytes, for the work `what`, exceed the memory limit; less than 1 MiB always
-    passes.
+    """Raise BadValue if `count` bytes for the work `what` exceed the memory limit; less than 1 MiB always passes.
 
-    remedy: a clause on how to need less.
+    remedy: how to need less, a clause.
     """
     if count < LEAST_MEMORY_BYTES:
         return
@@ -231,10 +220,10 @@ def require_memory(count: int, what: str, remedy: str = "") -> None:
 
 
 def require_addresses(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue if `ulimit -v` leaves fewer than `count` bytes, for the work `what`; pass if no limit can
-    be read.
+    """Raise BadValue if `ulimit -v` leaves fewer than `count` bytes of address space for the work `what`;
+    pass if it cannot be read.
 
-    remedy: a clause on how to need less.
+    remedy: how to need less, a clause.
     """
     # C libraries without addresses end the process or search forever.
     with suppress(ImportError, OSError):  # not on Windows, no /proc
@@ -251,7 +240,7 @@ def require_addresses(count: int, what: str, remedy: str = "") -> None:
 
 
 def half_of_memory(root: Path) -> MemoryBudget:
-    """Return half of the least of machine memory, cgroup limits and `ulimit -v`.
+    """Return half of the smallest of machine memory, cgroup limits and `ulimit -v`.
 
     root: parent folder of /proc and /sys.
     """

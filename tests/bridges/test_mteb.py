@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from string import ascii_lowercase
 
 import pytest
@@ -182,10 +183,10 @@ def test_a_task_is_a_collection_that_scores_here_as_there(task, brook, own):
     assert [row.mean for row in rows] == pytest.approx(by_mteb(to_mteb(system), task), abs=1e-5)
     split = task.dataset["default"]["test"]
     task.dataset = {"default": {"test": split, "dev": split}, "de": {"test": split}}
-    assert [one.name for one in collections_from_mteb(task)] == [
-        "BrookFacts-test",
-        "BrookFacts-dev",
-        "BrookFacts#de",
+    assert [(one.name, one.split) for one in collections_from_mteb(task)] == [
+        ("BrookFacts", "test"),
+        ("BrookFacts", "dev"),
+        ("BrookFacts#de", "test"),
     ]
 
 
@@ -202,14 +203,39 @@ def test_a_task_is_a_collection_wherever_one_is_given(task):
     split = task.dataset["default"]["test"]
     task.dataset = {"default": {"test": split, "dev": split}}
     assert {row.dataset for row in weir.benchmark(task, "bm25", "nDCG@10").rows} == {
-        "BrookFacts-test",
-        "BrookFacts-dev",
+        "BrookFacts:test",
+        "BrookFacts:dev",
     }
     for call in (lambda: weir.load(task), lambda: weir.evaluate(task, ranking)):
         with pytest.raises(
-            weir.WeirError, match=r"is 2 values \(BrookFacts-test, BrookFacts-dev\); expected one"
+            weir.WeirError, match=r"is 2 values \(BrookFacts:test, BrookFacts:dev\); expected one"
         ):
             call()
+
+
+def test_what_mteb_wrote_of_a_task_stands_beside_ones_own_scores_of_it(task, tmp_path):
+    """Of each subset and split, without another name."""
+    loaded = task.load_data
+
+    def load_data(**about):
+        loaded(**about)
+        split = task.dataset["default"]["test"]
+        fewer = split | {"relevant_docs": dict(list(split["relevant_docs"].items())[:30])}
+        task.dataset = {name: {"test": split, "dev": fewer} for name in ("default", "de")}
+
+    task.load_data = load_data
+    weir.benchmark(task, "bm25", "nDCG@10", tmp_path / "results")
+    places = [(subset, split) for subset in ("default", "de") for split in ("dev", "test")]
+    scores = {split: [{"hf_subset": subset, "ndcg_at_10": 0.1 * at}
+                      for at, (subset, of) in enumerate(places) if of == split]
+              for split in ("dev", "test")}  # fmt: skip
+    written = tmp_path / "BrookFacts.json"
+    written.write_text(json.dumps({"task_name": "BrookFacts", "scores": scores}))
+    found = weir.results_beside(tmp_path / "results", written)
+    theirs = {one.dataset: one.value for one in found if one.source}
+    assert theirs == pytest.approx(
+        {"BrookFacts:dev": 0.0, "BrookFacts:test": 0.1, "BrookFacts#de:dev": 0.2, "BrookFacts#de:test": 0.3}
+    )
 
 
 def test_a_task_that_is_no_collection_of_weirs_is_refused(task):
@@ -240,8 +266,27 @@ def test_instructions_stand_behind_queries_and_what_cannot_be_asked_is_refused()
     talk = Dataset.from_dict({"id": ["1"], "text": [["weir", "river"]]})
     with pytest.raises(weir.WeirError, match="conversations"):
         model.search(talk, top_k=2, **ABOUT)
-    with pytest.raises(weir.WeirError, match=r"found {}; expected a model of MTEB"):
+    with pytest.raises(weir.WeirError, match=r"found {} \(dict\); expected a model of MTEB"):
         from_mteb({})
+
+
+def test_an_object_that_is_a_system_without_mteb_is_told_how_to_be_given():
+    for model, told in (
+        (OwnEncoder(), r"found a value of type OwnEncoder; .* the object itself is a system: .*=\[model\]"),
+        (PairScores(), r"found a value of type PairScores; .* the object itself is a re-ranker: .* >> model"),
+    ):
+        with pytest.raises(weir.WeirError, match=told):
+            from_mteb(model)
+
+
+class OwnEncoder:
+    def encode(self, texts):
+        return [[1.0] for _ in texts]
+
+
+class PairScores:
+    def predict(self, pairs):
+        return [0.0 for _ in pairs]
 
 
 def test_results_read_back_as_mtebs(tmp_path):

@@ -168,13 +168,37 @@ def test_splits_of_one_collection_are_shown_compared_and_packed_apart(place, cap
         weir.compare("apart")
 
 
+@pytest.mark.parametrize(
+    "asked", [("q1", "q2"), ("q1", "q2", "q3", "d4")], ids=["others", "the same queries"]
+)
+def test_splits_in_one_run_are_those_of_a_run_of_each(place, capsys, asked):
+    """They may be judged alike, too."""
+    judged = (place / "two" / "qrels" / "test.tsv").read_text().splitlines(keepends=True)
+    lines = [line for line in judged[1:] if line.split("\t")[0] in asked]
+    (place / "two" / "qrels" / "dev.tsv").write_text(judged[0] + "".join(lines))
+    splits = [weir.load(place / "two", split) for split in ("dev", "test")]
+    for one in splits:
+        weir.benchmark([one], ["bm25", "rm3"], ["nDCG@10"], place / "apart")
+    both = weir.benchmark([*splits, splits[0]], ["bm25", "rm3"], ["nDCG@10"], place / "both")
+    means = [(row.dataset, row.system, row.mean, row.queries) for row in weir.results("apart")]
+    assert [(row.dataset, row.system, row.mean, row.queries) for row in both.rows] == means
+    assert both.datasets == ("two:dev", "two:test")
+    assert [both[one, "bm25"] for one in splits] == [both[f"two:{one.split}", "bm25"] for one in splits]
+    assert sorted(one.name for one in (place / "both" / "two").iterdir()) == sorted(
+        one.name for one in (place / "apart" / "two").iterdir()
+    )
+    assert main(["run", "-d", "two:dev", "-d", "two", "-s", "bm25", "-o", "both", "-q", "--notes"]) == 0
+    assert "the split dev counts" not in capsys.readouterr().err
+    assert main(["plan", "-d", "two:dev", "-d", "two", "-s", "bm25", "-q", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["dataset"] for one in lines if "dataset" in one] == ["two:dev", "two:test"]
+
+
 def test_a_run_takes_the_split_behind_the_name_and_notes_it(place, capsys):
     arguments = ["run", "-s", "bm25", "-o", str(place / "dev"), "-q", "-d", "two:dev"]
     assert main(arguments) == 0
     assert "note: two: the split dev counts, not test" in capsys.readouterr().err
     assert [cell.split for cell in finished_cells(place / "dev")] == ["dev"]
-    assert main([*arguments, "-d", "two"]) == 2
-    assert "two: found the splits dev and test; expected one" in capsys.readouterr().err
     assert main(["plan", "-d", "two:dev", "-s", "bm25", "-q"]) == 0
 
 

@@ -401,3 +401,31 @@ def test_per_cent_in_results_of_mteb_are_refused(tmp_path):
     file.write_text(json.dumps({"task_name": "mine", "scores": {"test": [{"ndcg_at_10": 30.2}]}}))
     with pytest.raises(FormatError, match=r"found 30.2 as ndcg_at_10; expected a mean from 0 to 1"):
         mteb_scores(file)
+
+
+def test_a_subset_and_split_of_a_task_are_named_as_results_of_mteb_are_read(tmp_path, capsys):
+    data = write_collection(tmp_path / "store")
+    weir.benchmark(data, "bm25", "nDCG@10", out=tmp_path / "results")
+    task = tmp_path / "TASK.json"
+    splits = {name: [{"hf_subset": one, "ndcg_at_10": mean} for one, mean in of.items()]
+              for name, of in {"dev": {"de": 0.5, "default": 0.25}, "test": {"de": 0.125}}.items()}  # fmt: skip
+    task.write_text(json.dumps({"task_name": "TASK", "scores": splits}))
+    means = {"TASK#de": 0.125, "TASK#de:test": 0.125, "TASK#de:dev": 0.5, "TASK:dev": 0.25}
+    for called, mean in means.items():
+        said = weir.results_beside(tmp_path / "results", task, published_as=[f"store={called}"])
+        assert [one.value for one in said if one.source] == [mean]
+        assert f"store is {called}, " in str(said)
+    for called in ("TASK#de:train", "TASK#fr:dev"):
+        with pytest.raises(UnknownName, match="TASK#de:dev"):
+            weir.results_beside(tmp_path / "results", task, published_as=[f"store={called}"])
+
+
+def test_a_collection_of_the_name_of_a_task_is_known_as_published(folder, tmp_path_factory):
+    place = tmp_path_factory.mktemp("named")
+    data = write_collection(place / "SciFact")
+    weir.benchmark(data, "bm25", "nDCG@10", out=place / "results")
+    file = place / "SciFact.json"
+    file.write_text(json.dumps({"scores": {"test": [{"hf_subset": "default", "ndcg_at_10": 0.5}]}}))
+    found = weir.results_beside(place / "results", file)
+    assert [one.value for one in found if one.source] == [0.5]
+    assert "documents" in found[0].other_data

@@ -429,4 +429,4 @@ def test_a_cell_that_another_process_removed_is_told(tmp_path):
     from weir.experiment.results import cell_of
 
     with pytest.raises(StoreError, match="removed while the grid ran"):
-        cell_of(tmp_path, [])
+        cell_of(tmp_path, [], "test")

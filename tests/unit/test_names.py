@@ -436,7 +436,7 @@ assert "weir.plugins.servers.elasticsearch" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
-        "'elasticsearch' is the name of a registered system; give another: name=...",
+        "'elasticsearch' is the name of a registered system; give the object another: weir.system(..., name='mine')",
         "elasticsearch is a system; to re-rank by its scores write >> score(elasticsearch)",
     ]
 

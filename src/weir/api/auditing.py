@@ -46,7 +46,7 @@ def places_of(collection: Places) -> tuple[str | Path, ...]: ...
 @overload
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]: ...
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
-    """Return collections (names, paths, datasets) as a tuple: {name: path} as texts "NAME=PATH", None as ()."""
+    """Return collections (names, paths, Datasets) as a tuple: {name: path} as texts "NAME=PATH", None as ()."""
     if isinstance(collection, Mapping):
         return tuple(f"{name}={place}" for name, place in collection.items())
     if collection is None:
@@ -55,10 +55,7 @@ def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
 
 
 def place_of(collection: Places | Dataset) -> str | Path | Dataset | None:
-    """Return the collection, given alone or as the only one of several; None if there is none.
-
-    Raises BadValue for several collections.
-    """
+    """Return the only collection given, None without any; raises BadValue for several."""
     several = places_of(collection)
     if len(several) > 1:
         raise BadValue(f"found {len(several)} collections; run files are about one")
@@ -77,8 +74,7 @@ def align(
     likeness.
 
     dataset: a collection by name or path.
-    others: collections whose texts are read; by default all of the catalogue with published lengths and many
-        scores.
+    others: collections whose texts are read; by default all of the catalogue with published lengths and many scores.
     task: the collection's task, as weir list datasets names tasks.
     measure: a measure such as nDCG@10.
     results: a results folder whose systems are ranked among the published ones.
@@ -97,18 +93,17 @@ def audits(
     encoder: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Audit]:
-    """Return an audit of each collection with its judgments and runs: findings of checks, most severe first, with
-    their effects on scores.
+    """Return an audit of each collection with its judgments and runs: findings of checks, most severe first.
 
-    targets: collections by name or path or themselves, a results folder, or judgments and run files.
+    targets: collections (names, paths, Datasets), a results folder, or judgments and run files.
     only: only these checks, by default all that can run.
-    collection: documents, queries and rules of run files, by name or path; of a results folder where its
-        collections lie now, by name.
+    collection: documents, queries and rules of run files, by name or path; of a results folder where its collections
+        lie now, by name.
     training: collections that systems may have been trained on.
     encoder: a model, as dense takes it, to find queries of the same meaning and documents that it would cut.
     progress: receives (stage, checks done, checks in all).
 
-    Several collections also have an audit that compares them. Raises UnknownName for an unknown check, BadValue if
+    Several collections also get an audit that compares them. Raises UnknownName for an unknown check, BadValue if
     none can run.
     """
     from weir.experiment.audit_subjects import subjects_of, titled
@@ -118,8 +113,8 @@ def audits(
 
 
 def expand_judgments(*targets: str | Path, out: str | Path, collection: Places = None) -> tuple[int, int]:
-    """Write judgments to the file `out`, with copies of judged documents graded alike; return (number added,
-    number before).
+    """Write judgments to the file `out`, with copies of judged documents graded alike; return (number added, number
+    before).
 
     targets: one collection, or judgments of `collection`. Raises BadValue for several collections.
     """
@@ -131,8 +126,7 @@ def expand_judgments(*targets: str | Path, out: str | Path, collection: Places =
 
 
 def regression_queries(*targets: str | Path, out: str | Path, collection: Places = None) -> int:
-    """Write judged queries that represent all of a collection to `out`, a file of groups; return their number, at
-    most 30.
+    """Write at most 30 judged queries that represent all to `out`, a file of groups; return their number.
 
     targets: a results folder, or judgments and runs of `collection`. Raises BadValue for several collections, and
         without runs.

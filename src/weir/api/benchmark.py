@@ -49,9 +49,9 @@ Collection: TypeAlias = "str | Path | Dataset | tuple[Mapping[str, object], Mapp
 
 @dataclass(frozen=True, repr=False)
 class Benchmark:
-    """Scores of systems on datasets: `table["scifact", "bm25"]` has a system's scores on a dataset, by query.
+    """Scores of systems on datasets; `table["scifact", "bm25"]` has a system's scores on a dataset, by query.
 
-    With a folder it can be passed wherever a results folder is taken.
+    With a folder it is accepted wherever a results folder is.
     """
 
     REMEDY: ClassVar[str] = (
@@ -68,11 +68,13 @@ class Benchmark:
     """Pairs of systems with the same rankings by construction, by dataset."""
 
     def __getitem__(self, cell: tuple[str | Dataset, object]) -> Scores:
-        """Return the scores of a (dataset, system) pair, by name, title or value; raises UnknownName for a
-        pair without scores.
+        """Return the scores of a (dataset, system) pair, by name, title or value; raises UnknownName without
+        scores.
         """
         dataset, system = cell
         name = dataset.name if isinstance(dataset, Dataset) else str(dataset)
+        if isinstance(dataset, Dataset) and name not in self.datasets:
+            name += f":{dataset.split}"  # of several splits
         titled = {title: one for one, title in self.titles.items()}
         scores = self.scores.get((name, titled.get(str(system), str(system))))
         if scores is None:
@@ -99,7 +101,7 @@ class Benchmark:
 
     @property
     def titles(self) -> dict[str, str]:
-        """Return {system: name that tables show}; only for systems with another name there."""
+        """Return {system: name that tables show}, only for systems with another name there."""
         return {row.system: row.title for row in self.rows if row.title}
 
     @property
@@ -109,7 +111,7 @@ class Benchmark:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Return the names of the datasets in the order requested, members in place of their groups."""
+        """Return the names of the datasets, in the order requested, with groups replaced by their members."""
         return tuple(dict.fromkeys(dataset for dataset, _ in self.scores))
 
     @checked
@@ -140,12 +142,11 @@ class Benchmark:
         measures: Measure | str | Iterable[Measure | str] = (),
         method: ComparisonMethod | str = "permutation",
     ) -> ResultSet[FactorStudy]:
-        """Return the effects of the settings in which the systems differ, as `weir.compare(...,
-        factors=names)`.
+        """Return the effects of the settings in which the systems differ, as `weir.compare(..., factors=names)`.
 
         names: names of settings, by default all.
 
-        Raises BadValue if the systems do not form a grid of settings, UnknownName for an unknown name.
+        Raises BadValue if the systems form no grid of settings, UnknownName for an unknown name.
         """
         how = ComparisonMethod(method) if isinstance(method, str) else method
         requested = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
@@ -153,7 +154,7 @@ class Benchmark:
         return ResultSet(FACTOR_STUDIES, tuple(studies), self.notes())
 
     def charts(self) -> tuple[Chart, ...]:
-        """Return the charts of the comparison as values; raises BadValue for fewer than two systems."""
+        """Return the charts of the comparison; raises BadValue for fewer than two systems."""
         return self.compare().charts()
 
     def plot(self) -> Figure:
@@ -206,19 +207,18 @@ def benchmark(
 ) -> Benchmark:
     """Run systems on collections and return their scores: benchmark(["scifact"], [weir.BM25()], [nDCG @ 10]).
 
-    datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them.
-        {name: collection} gives names.
+    datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them. {name:
+        collection} gives names.
     systems: systems or their names. {name: system} names functions and objects, and other systems in tables.
     measures: by default nDCG@10, R@100 and Judged@10.
-    out: a results folder. The same call continues after an interruption. None keeps nothing; collections then
-        need judgments.
+    out: a results folder, in which the same call continues after an interruption. None keeps nothing; collections
+        then need judgments.
     k: most documents returned for each query.
     drop_self: leave out documents that are the query itself.
     on: a cluster to run on, such as "ray".
     fetch: download missing collections of the catalogue.
 
-    Shows progress on standard error. Raises the WeirErrors of collections and systems, before anything starts
-    where possible.
+    Shows progress on standard error. Raises the WeirErrors of collections and systems.
     """
     grid = Experiment(
         tuple(map(_dataset, _several(datasets), range(1, 1_000_000))),
@@ -336,8 +336,7 @@ def _dataset(collection: Any, number: int) -> str | Path | Dataset:  # noqa: ANN
 
 
 def uninstall(system: str) -> Iterator[str]:
-    """Remove the tables and indexes that a system made on a server, yielding their names; nothing happens before
-    iteration.
+    """Remove the tables and indexes that a system made on a server, when iterated; yield their names.
 
     Raises BadValue for a system that makes none, UnknownName for an unknown system.
     """

@@ -101,7 +101,7 @@ def _base64(chart: Chart, dark: bool) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Figure:
-    """Charts one below the other, for notebooks and files."""
+    """Charts, one below the other, for notebooks and files."""
 
     charts: tuple[Chart, ...]
 
@@ -118,9 +118,8 @@ class Figure:
 
         width: "page", 7 inches, or "column", 3.33 inches.
 
-        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A
-        tall chart becomes several files. Raises UnknownName for another suffix or width, MissingExtra for
-        .png or .pdf without vl-convert-python.
+        Several charts, and parts of a tall one, get numbers and titles: a.png becomes a-1-ndcg-10-on-scifact.png.
+        Raises UnknownName for another suffix or width, MissingExtra for .png or .pdf without vl-convert-python.
         """
         whole = path_of(path)
         px = figure_px(width, [whole.suffix[1:]])
@@ -140,8 +139,12 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
 def figure_px(width: str, endings: Iterable[str]) -> int:
-    """Return the width of a figure in pixels; raises UnknownName unless width is "page" or "column" and endings
-    are svg, png or pdf.
+    """Return a figure's width in pixels.
+
+    width: "page" or "column".
+    endings: svg, png or pdf.
+
+    Raises UnknownName for others.
     """
     if width not in WIDTHS_PX:
         raise UnknownName("width of a figure", width, WIDTHS_PX)
@@ -200,8 +203,7 @@ def system_numbers(
 
 @_charts_of("results")
 def row_charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
-    """Return, for each measure, a chart of means with 95% intervals that has a panel for each dataset; rows of
-    groups are left out."""
+    """Return, for each measure, a chart of means with 95% intervals, a panel for each dataset, without groups."""
     numbers, charts = system_numbers(row.system for row in rows), list[Chart]()
     for measure in dict.fromkeys(row.measure for row in rows):
         of_measure = {
@@ -256,9 +258,7 @@ PLOT_SCORES.register(_score_figure)
 
 @_charts_of("compare")
 def comparison_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
-    """Return, for each measure, charts of means, and of differences to the baseline or, without one, of all
-    pairs.
-    """
+    """Return, for each measure, charts of means, and of differences to the baseline, without one of all pairs."""
     baseline = comparisons[0].baseline or ""
     numbers = system_numbers((s.system for c in comparisons for s in c.standings), baseline)
     charts: list[Chart] = []
@@ -279,11 +279,11 @@ def _subject(comparison: Comparison) -> str:
 
 
 def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
-    """Return a chart of mean scores with intervals, best first, with ticks for the mean on each dataset.
+    """Return a chart of mean scores with intervals, best first, with ticks for the means on single datasets.
 
     whole, parts: the comparison over all datasets, and on each.
 
-    With a baseline, the marks of systems that are better or worse are filled.
+    With a baseline, marks of better or worse systems are filled.
     """
 
     def filled(name: str) -> bool:
@@ -310,9 +310,9 @@ def difference_chart(
     """Return a chart of systems' differences from the baseline on each dataset, filled if better or worse.
 
     numbers: colours and short names.
-    together: the comparisons with simultaneous intervals.
+    together: comparisons with simultaneous intervals.
 
-    Of many systems on several datasets, only systems that are better or worse somewhere are shown.
+    With many systems and datasets, shows only systems that are better or worse somewhere.
     """
 
     def wide(name: str, number: int) -> tuple[float, float] | None:
@@ -364,9 +364,7 @@ def _query_label(query: str, text: str) -> str:
 
 @_charts_of("diff")
 def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
-    """Return a chart of differences by query, at most the MANY_QUERIES largest, for each pair of systems that
-    differ.
-    """
+    """Return a chart of the MANY_QUERIES largest differences by query for each pair of systems that differ."""
     drawn = []
     for one in differences:
         way = direction(one.measure) or 1
@@ -390,8 +388,9 @@ def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
 
 @_charts_of("efficiency")
 def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = None) -> tuple[Chart, ...]:
-    """Return, for each dataset, a chart of quality against query time, if at least two systems are timed, and a
-    chart of the spread of query times."""
+    """Return, for each dataset, a chart of quality against query time, if two systems are timed, and of the spread of
+    times.
+    """
     from weir.experiment.efficiency import timed_singly
 
     names = numbers or system_numbers(one.quality.system for one in costs)
@@ -452,8 +451,8 @@ def _left_out(own: Sequence[Efficiency], single: bool, names: SystemNumbers) -> 
 def front(
     points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True, way: int = 1
 ) -> tuple[tuple[int, bool], ...]:
-    """Return the Pareto front of points with small x and good y, left to right, as ((index of the point, True
-    if separable from the front's point before), ...).
+    """Return the Pareto front of points with small x and good y, left to right: ((index of a point, True if separable
+    from the one before), ...).
 
     separable: returns True if two points, by index, surely differ.
     way: 1 if more y is better, -1 if less, 0 for no front.
@@ -467,7 +466,7 @@ def front(
 
 @_charts_of("card")
 def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
-    """Return a chart of mean words per query and per document of each collection; () if none are known."""
+    """Return a chart of each collection's mean words per query and per document; () if none are known."""
     known = [card for card in cards if card.words_per_query > 0 and card.words_per_document > 0]
     values = tuple((card.words_per_query, card.words_per_document) for card in known)
     names, systems = tuple(card.name for card in known), (None,) * len(known)
@@ -488,7 +487,7 @@ def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
 
 @_charts_of("factors")
 def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
-    """Return a chart for each study that has effects: each effect of a level with a simultaneous interval."""
+    """Return, for each study with effects, a chart of the effects of levels with simultaneous intervals."""
     return tuple(
         Intervals(
             f"Effects on {one.measure}, {one.dataset}",
@@ -514,7 +513,7 @@ def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
 
 @_charts_of("agree")
 def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
-    """Return a chart of the statistics of agreement, with intervals, for each pair of raters."""
+    """Return, for each pair of raters, a chart of the statistics of agreement with intervals."""
     return tuple(
         Intervals(
             f"Agreement of {one.first} and {one.second}",
@@ -527,7 +526,7 @@ def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
 
 
 def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map of means, turned as by `by_system`, with verdicts against the baseline.
+    """Return a heat map of means, datasets x systems, with verdicts against the baseline; many systems become rows.
 
     comparisons: of one measure; without a better direction there are no verdicts.
     numbers: labels of the systems, and the baseline.
@@ -546,6 +545,5 @@ def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> He
 
 
 def by_system(drawn: HeatMap, numbers: SystemNumbers) -> HeatMap:
-    """Return the heat map of datasets x systems; for more than MANY_SYSTEMS systems with rows and columns
-    exchanged."""
+    """Return the heat map, with rows and columns exchanged for more than MANY_SYSTEMS systems."""
     return drawn.turned if len(numbers.names) > MANY_SYSTEMS else drawn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +39,7 @@ def dataset_notes(
     notes: list[Note] = []
     for one in datasets:
         notes += [
-            *_split_notes(one),
+            *_split_notes(one, {other.split for other in datasets if other.layout == one.layout}),
             *_unasked_notes(one),
             *_empty_notes(one),
             *judgment_notes(one, measures),
@@ -51,8 +51,11 @@ def dataset_notes(
 
 
 def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> list[Note]:
-    """Return a note, with the analyzer to use, for each collection whose language the BM25 systems do not
-    analyse; none for collections of the catalogue."""
+    """Return a note, with the analyzer to use, for each collection in a language that the BM25 systems do not
+    analyse.
+
+    Catalogue collections are skipped.
+    """
     from weir.systems.composite import parts_of
     from weir.systems.lexical.bm25 import BM25, BM25F
     from weir.systems.lexical.language import language_of_corpus
@@ -109,8 +112,8 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """Return notes on measures that are 1 for all systems because their cut-off includes all documents that may
-    be ranked.
+    """Return notes on measures that are 1 for all systems because their cut-off covers all documents that may be
+    ranked.
 
     k: most documents for each query; None for no limit.
     """
@@ -130,7 +133,7 @@ def construction_notes(
 
 
 def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return `construction_notes` for finished results; only collections on this machine are examined."""
+    """Return `construction_notes` for finished results, of collections on this machine."""
     from weir.experiment.results import dataset_of
 
     names, depths = list(measures), list[int]()
@@ -146,8 +149,8 @@ def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) 
 
 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (measure, number of documents, "documents" or "candidates") for each recall-like measure whose
-    cut-off includes all documents that may be ranked.
+    """Yield (measure, number, "documents" or "candidates") for each recall-like measure whose cut-off covers all that
+    may be ranked.
 
     Yields nothing if some relevant document may not be ranked.
     """
@@ -173,7 +176,7 @@ def _all_relevant_ranked(dataset: Dataset) -> bool:
 
 
 def restriction_notes(dataset: Dataset) -> list[Note]:
-    """Return notes on candidates, exclusions and filters of the collection's queries; [] without queries or
+    """Return notes on candidates, exclusions and filters of a collection's queries; [] without queries or
     judgments.
     """
     if dataset.layout.queries is None or not dataset.layout.qrels:
@@ -220,9 +223,9 @@ def _barred(dataset: Dataset) -> Iterator[str]:
         )
 
 
-def _split_notes(dataset: Dataset) -> list[Note]:
-    others = [split for split in dataset.splits if split != dataset.split]
-    if not others or dataset.split == "test":
+def _split_notes(dataset: Dataset, counted_too: Collection[str]) -> list[Note]:
+    others = [split for split in dataset.splits if split not in counted_too]
+    if not others or "test" in counted_too:
         return []
     more = f"another one is chosen after the name, as in {dataset.name}:{others[0]}"
     return [Note(f"{dataset.name}: the split {dataset.split} counts, not {', '.join(others[:5])}", more)]

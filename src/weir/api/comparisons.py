@@ -136,31 +136,28 @@ def compare(
 ) -> ResultSet[Any]:
     """Return a comparison of systems for each measure and dataset, and across datasets, with a test of each pair.
 
-    qrels: judgments as `evaluate` takes them, or only scores: a results folder, a benchmark, Scores, or
-        {name: Scores}.
-    systems: rankings as `evaluate` takes them, as arguments, a list or {name: ranking}, perhaps followed by
-        measures.
+    qrels: judgments as `evaluate` takes them, or only scores: a results folder, a benchmark, Scores, or {name:
+        Scores}.
+    systems: rankings as `evaluate` takes them, as arguments, a list or {name: ranking}, perhaps followed by measures.
     measures: by default nDCG@10 and R@100, or all measures of scores that have a direction.
     baseline: the system that all others are compared with, by default each is compared with each.
     method: a test by name, or a ComparisonMethod or {name: value} of its fields.
     conventions: rules of scoring, such as "ties=expected".
-    by: groups of queries as `Scores.by` takes them. The macro mean over the groups and each group follow,
-        corrected by Benjamini and Hochberg.
-    factors: True, or names of settings in which the systems differ. Returns a FactorStudy of their effects
-        instead.
-    collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
-        without an answer), and `by` may name its columns. In Python also {name: path} of a results folder's
-        collections that moved.
+    by: groups of queries as `Scores.by` takes them. The macro mean over the groups and each group follow, corrected
+        by Benjamini and Hochberg.
+    factors: True, or names of settings in which the systems differ. Returns a FactorStudy of their effects instead.
+    collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries without
+        an answer), and `by` may name its columns. In Python also {name: path} of a results folder's collections that
+        moved.
     datasets: only these datasets or groups of a results folder.
     only: only these systems of a results folder.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
-    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Intervals and
-        tests on queries allow for it.
+    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Intervals and tests on
+        queries allow for it.
 
-    A difference is the later system minus the earlier, or each system minus the baseline. Of three or more
-    run files, one that cannot be scored is left out with a note. Raises BadValue for fewer than two systems
-    and for systems that share fewer than two queries, UnknownName for an unknown baseline, test or
-    correction.
+    A difference is the later system minus the earlier, or each minus the baseline. Of three or more run files, one
+    that cannot be scored is left out with a note. Raises BadValue for fewer than two systems or shared queries,
+    UnknownName for an unknown baseline, test or correction.
     """
     how = _method_of(method, by is not None)
     if noise is not None:
@@ -367,11 +364,11 @@ def power(
     power: wanted probability of finding a true difference.
     test: one of permutation, t and bootstrap-shift.
     conventions: rules of scoring.
-    collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
-        without an answer).
+    collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries without
+        an answer).
 
-    The difference is the second minus the first. Raises BadValue for fewer than two queries, for numbers out
-    of range and for another test.
+    Differences are the second minus the first. Raises BadValue for fewer than two queries, numbers out of range and
+    another test.
     """
     name = _judgments_name(qrels)
     if isinstance(first, Mapping) and not measures and _are_measures(second):
@@ -403,10 +400,11 @@ def diff(
     collection: Collection = None,
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
 ) -> ResultSet[QueryDifferences]:
-    """Return a comparison of two runs by query, with the second's largest gains and losses: diff(qrels, first, second).
+    """Return a comparison of two runs by query, with the second's largest gains and losses: diff(qrels, first,
+    second).
 
-    first, second, third: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both, or
-        the folders of two results.
+    first, second, third: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both, or the
+        folders of two results.
     measure: by default nDCG@10, for folders the first that both have.
     top: how many of the largest gains and of the largest losses are shown.
     collection: the collection, by name or path. Its texts are shown, and its rules hold for rankings.
@@ -447,14 +445,14 @@ def why(
     qrels: FolderPath | None = None,
     collection: Collection = None,
 ) -> ResultSet[Any]:
-    """Return the reasons why two numbers differ: why(qrels, first, second), why(folder, other_folder), or a
-    result's folder and a published score.
+    """Return why two numbers differ: why(qrels, first, second), why(folder, other_folder), or a folder and a
+    published score.
 
-    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both. Or one or two
-        folders such as results/scifact/bm25-fa19b4d424. Or two systems, one a live engine, which is asked for
-        its fields, terms and scores.
-    published: a published model to compare one folder with, such as "anserini bm25 flat", by default the one
-        that its system should reproduce.
+    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both. Or one or two folders
+        such as results/scifact/bm25-fa19b4d424. Or two systems, one a live engine, which is asked for its fields,
+        terms and scores.
+    published: a published model to compare one folder with, such as "anserini bm25 flat", by default the one that its
+        system should reproduce.
     measure: a measure such as nDCG@10, by default the first that both have.
     qrels: judgments with which folders are scored again, by default the recorded ones.
     collection: the collection, by name or path. Folders take its judgments, rankings take its rules.
@@ -558,8 +556,8 @@ def threshold(
     seed: int | None = None,
     collection: Collection = None,
 ) -> ResultSet[Threshold]:
-    """Return the score below which a system should not answer, chosen on half of the queries and tested on the
-    other half.
+    """Return the score below which a system should not answer, chosen on half of the queries and tested on the other
+    half.
 
     qrels, run: in any form of `evaluate`. A query without a grade above 0 has no answer.
     measure: the measure of queries with an answer. A query left unanswered scores 0.
@@ -567,8 +565,7 @@ def threshold(
     confidence: how sure the run is: its best score, the deviation of its scores, or the best less the second.
     unanswerable: more queries without an answer.
     seed: seed of the split in halves.
-    collection: the ranking's collection, by name or path. Its rules hold, and it says which queries have no
-        answer.
+    collection: the ranking's collection, by name or path. Its rules hold, and it says which queries have no answer.
 
     Raises BadValue for fewer than four queries of either kind.
     """
@@ -691,8 +688,8 @@ def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
 
     by: groups as `Scores.by` takes them, such as "stem:-" for paraphrases q7-a, q7-b.
 
-    The worst by nDCG@10 is InstructIR's robustness@10. Intervals resample groups. Raises BadValue if no query
-    has a group.
+    The worst by nDCG@10 is InstructIR's robustness@10. Intervals resample groups. Raises BadValue if no query has a
+    group.
     """
     return ResultSet(
         WITHIN_GROUPS,
@@ -711,7 +708,7 @@ def p_mrr(
     changed: rankings under the changed instruction if they are another run.
     signs: endings of original and changed queries' identifiers. The scores name pairs without them.
 
-    A pair in which no document becomes irrelevant is left out. Raises BadValue if all are.
+    Omits pairs in which no document becomes irrelevant; raises BadValue if all are omitted.
     """
     qrels, collection = judged_by(qrels)
     refuse_mismatched(qrels, run)
@@ -762,12 +759,11 @@ def gate(
     systems: Sequence[str] = (),
     noise: FolderPath | None = None,
 ) -> ResultSet[Gate]:
-    """Return verdicts on mean differences, false if a candidate is worse than allowed: `assert weir.gate(qrels, old,
-    new)` fails unless all pass.
+    """Return verdicts on a candidate's mean differences: `assert weir.gate(qrels, old, new)` fails unless all pass.
 
-    first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking;
-        of two folders of run files, files of one name are compared. Or only baseline and candidate, results
-        folders or files of `save_baseline`.
+    first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking; of two
+        folders of run files, files of one name are compared. Or only baseline and candidate, results folders or files
+        of `save_baseline`.
     measures: by default the measures of a saved baseline, else nDCG@10.
     max_drop: the largest drop of a mean that is accepted. In Python also {measure: drop}, with 0.01 for other
         measures.
@@ -777,17 +773,16 @@ def gate(
     common: compare on the queries that both sides have with the same judgments.
     fetch: download the collections that records of results name, by default the network is not used.
     conventions: rules of scoring, by default as a baseline was scored.
-    collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
-        without an answer), and `by` may name its columns. In Python also {name: path} of results folders'
-        collections that moved.
+    collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries without
+        an answer), and `by` may name its columns. In Python also {name: path} of results folders' collections that
+        moved.
     systems: only these systems of results folders.
-    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Bounds and
-        p-values allow for it.
+    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Bounds and p-values
+        allow for it.
 
-    A measure passes if the one-sided lower bound of candidate minus baseline is within the allowed drop,
-    fails if its mean dropped by more and surely dropped, and is undecided otherwise. Raises BadValue for a
-    negative drop, a confidence outside 0.5..1, fewer than two queries, and sides of different judgments,
-    UnknownName for another interval.
+    A measure passes if the one-sided lower bound of candidate minus baseline is within the allowed drop, fails if its
+    mean surely dropped, and by more than allowed, else is undecided. Raises BadValue for numbers out of range, fewer
+    than two queries, and sides of different judgments, UnknownName for another interval.
     """
     allowed = gate_rules(max_drop, confidence, interval)
     cases, notes = cases_to_gate(
@@ -934,13 +929,13 @@ def _refuse_chosen(systems: Sequence[str], paths: Sequence[Path]) -> None:
 
 
 def baseline_notes(saved: SystemScores) -> tuple[Note, ...]:
-    """Return notes on a baseline's scores, to print when it is saved; its file does not hold them."""
+    """Return notes on a baseline's scores, which its file does not hold."""
     scores = {name: one.scores for name, one in saved.datasets.items()}
     return (*map(Note, saved.remarks), *system_notes(scores))
 
 
 def measures_with_drops(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, float]]:
-    """Return (Weir's names of measures, {name: drop}) from texts such as "nDCG@10:0.01" or "nDCG@10".
+    """Return (names of measures, {name: drop}) from texts such as "nDCG@10:0.01" or "nDCG@10".
 
     The last drop of a measure counts. Raises BadValue for another drop, UnknownName for an unknown measure.
     """

@@ -54,24 +54,22 @@ def evaluate(
 ) -> Scores:
     """Return the scores of a ranking: a value for each measure and judged query.
 
-    qrels: Qrels, {query: {document: grade}}, {query: relevant documents}, a frame (pandas, polars, Arrow),
-        the path of a file or of a collection's folder. For measures of diversity IntentQrels, {query:
-        {intent: {document: grade}}}, or a path.
+    qrels: Qrels, {query: {document: grade}}, {query: relevant documents}, a frame (pandas, polars, Arrow), the path
+        of a file or of a collection's folder. For measures of diversity IntentQrels, {query: {intent: {document:
+        grade}}}, or a path.
     run: a Run, {query: {document: score}}, {query: documents in rank order}, a frame or a path.
-    measures: a measure such as nDCG@10, also by the name of another tool. In Python the result is indexed by
-        either.
+    measures: a measure such as nDCG@10, also by the name of another tool. In Python the result is indexed by either.
     conventions: rules for ties, missing and empty queries and self-matches, such as "ties=expected,
         missing=answered-only".
-    labels: a model's judgments, used for pairs without a person's judgment if they agree with people's as
-        `least` demands. `scores.labels` has the outcome.
-    least: the agreement with people that their interval must reach, on pairs judged by both, such as
-        "quadratic kappa 0.6" or "binary kappa from 2 0.5".
-    collection: the ranking's collection, by name or path. Its rules (self-matches, candidates, queries
-        without an answer) override the conventions.
+    labels: a model's judgments, used for pairs without a person's judgment if they agree with people's as `least`
+        demands. `scores.labels` has the outcome.
+    least: the agreement with people that their interval must reach, on pairs judged by both, such as "quadratic kappa
+        0.6" or "binary kappa from 2 0.5".
+    collection: the ranking's collection, by name or path. Its rules (self-matches, candidates, queries without an
+        answer) override the conventions.
 
-    Every judged query counts. An unanswered one scores 0. Raises BadValue for arguments in the wrong order,
-    for identifiers of two types and for a run without a judged query. Warns (RankingWarning) if no
-    returned document is judged.
+    Every judged query counts; an unanswered one scores 0. Raises BadValue for exchanged arguments, identifiers of two
+    types and a run without a judged query. Warns (RankingWarning) if no returned document is judged.
     """
     by_name = named_measures(measures)
     requested = tuple(dict.fromkeys(by_name.values()))
@@ -130,10 +128,10 @@ def _scores_of_any(
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:
-    """Return judgments with a model's labels added, if these agree well enough with people's.
+    """Return judgments with a model's labels added, if these agree well enough with people's, else unchanged.
 
     labels: the labels, or the path of their file.
-    least: the agreement needed, such as "binary kappa 0.4"; with less the judgments come back as they are.
+    least: the agreement needed, such as "binary kappa 0.4".
 
     Raises BadValue for judgments by intent.
     """
@@ -184,8 +182,9 @@ def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | 
 
 
 def conventions_of(conventions: Conventions | str | Mapping[str, Any]) -> Conventions:
-    """Return Conventions from a value, a text such as "ties=expected", or {name: word}; raises UnknownName
-    for an unknown name or word, BadValue for other text.
+    """Return Conventions from a value, a text such as "ties=expected", or {name: word}.
+
+    Raises UnknownName for an unknown name or word, BadValue for other text.
     """
     if isinstance(conventions, str):
         return parse_conventions(conventions)

@@ -51,8 +51,8 @@ def fuse(
     k: documents kept for each query, by default all.
 
     Raises BadValue for fewer than two rankings, and rankings without a common query, UnknownName for a method or
-    setting. Warns (RankingWarning) of a ranking without a common document, and if `k` cuts and the method's
-    constant `k` is not set.
+    setting. Warns (RankingWarning) of a ranking without a common document, and if `k` cuts and the method's own `k`
+    is not set.
     """
     ranked = [run_from(run) for run in all_rankings(_listed(runs))]
     fused_run = fusion.fuse(ranked, method, k)
@@ -76,8 +76,8 @@ def fit_fusion(
     measure: the measure to maximise.
     folds: number of folds.
 
-    `.chosen` is the fusion for new queries, `.held_out` the scores of each judged query with settings chosen
-    without it. Raises BadValue if no setting is left to choose, and for fewer judged queries than folds.
+    `.chosen` is the fusion for new queries, `.held_out` the scores of each judged query with settings chosen without
+    it. Raises BadValue if no setting is left to choose, and for fewer judged queries than folds.
     """
     judgments, collection = judged_by(qrels)
     rules = ScoringRules.of(collection)
@@ -109,7 +109,7 @@ class Search:
 
 @dataclass(frozen=True)
 class FusedFiles:
-    """The outcome of `fuse_files`."""
+    """Tables and notes on a fusion of files."""
 
     tables: tuple[tuple[Table, ...], ...]
     """The chosen settings, and their scores on queries that did not choose them; empty without judgments."""

@@ -29,7 +29,7 @@ def is_results_folder(value: object) -> bool:
 
 
 def two_folders(first: object, second: object) -> str:
-    """Return a sentence, for an error, on how to compare two results folders."""
+    """Return a sentence on how to compare two results folders, for an error."""
     first, second = Path(str(first)), Path(str(second))  # without the separator that completion leaves
     return (
         f"found two results folders, {first} and {second}: weir gate {first} {second} compares system by system; "
@@ -44,10 +44,9 @@ def _judgments(folder: Path) -> str:
 
 
 def run_paths(paths: Iterable[str | os.PathLike[str]], collection: Collection = None) -> list[Path]:
-    """Return paths of run files: each file itself, and all run files of each results folder.
+    """Return paths of run files, with each results folder replaced by all its run files.
 
-    Raises FormatError for a folder without results, BadValue for runs of several collections, or not of
-    `collection`.
+    Raises FormatError for a folder without results, BadValue for runs of several collections, or not of `collection`.
     """
     found, of_folders = list[Path](), list[Path]()
     for path in map(path_of, paths):
@@ -67,7 +66,7 @@ def run_paths(paths: Iterable[str | os.PathLike[str]], collection: Collection = 
 
 
 def run_path(path: str | os.PathLike[str], collection: Collection = None) -> Path:
-    """Return the path of a run file, also of the only result in a folder.
+    """Return the path of a run file, or of the only one in a results folder.
 
     Raises FormatError for a folder without results, BadValue for several, or another collection.
     """
@@ -86,7 +85,7 @@ READ_RUN.register(_ranking_at)
 
 
 def one_ranking(ranking: object, collection: Collection = None) -> object:
-    """Return the path of the run file at a path; any other ranking unchanged.
+    """Return the run file's path for a path, and any other ranking unchanged.
 
     Raises the errors of `run_path`, and BadValue for several rankings.
     """
@@ -103,8 +102,7 @@ def _is_ranking(one: object) -> bool:
 
 
 def two_rankings(first: object, second: object, collection: Collection = None) -> tuple[object, object]:
-    """Return two rankings, each as `one_ranking` returns it; raises its errors, and BadValue for two
-    collections."""
+    """Return two rankings as by `one_ranking`; raises its errors, and BadValue for two collections."""
     both = one_ranking(first), one_ranking(second)
     run_paths((one for one in (first, second) if isinstance(one, (str, os.PathLike))), collection)  # together
     return both
@@ -116,11 +114,11 @@ def unnamed(count: int) -> list[str]:
 
 
 def two_given(function: str, *given: object) -> tuple[object, object]:
-    """Return two rankings, passed to a function as two arguments or as {name: ranking} and None.
+    """Return two rankings given as two arguments, or as {name: ranking} and None.
 
-    function: its name, for messages.
+    function: the called function, for messages.
 
-    Raises CallError if one is missing, BadValue for other names and named Scores.
+    Raises CallError if one is missing, BadValue for another number of names and named Scores.
     """
     match given:
         case (Mapping() as named, None):
@@ -138,7 +136,7 @@ def two_given(function: str, *given: object) -> tuple[object, object]:
 
 
 def all_rankings(rankings: Sequence[object], collection: Collection = None) -> list[object]:
-    """Return the rankings as a list, with each path replaced by its run files; a results folder has several.
+    """Return the rankings as a list, with each path replaced by its run files; a results folder may have several.
 
     Raises FormatError for a folder without results, BadValue for several collections.
     """
@@ -148,7 +146,7 @@ def all_rankings(rankings: Sequence[object], collection: Collection = None) -> l
 
 
 def run_from_given(ranking: object, collection: Collection = None) -> Run:
-    """Return a Run from a ranking in any form of `run_from`, or a results folder with a single result.
+    """Return a Run from any form of `run_from`, or from a results folder with a single result.
 
     Raises the errors of `run_path` and `run_from`.
     """

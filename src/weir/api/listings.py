@@ -75,10 +75,10 @@ def first_sentence(about: str) -> str:
 
 
 def systems(system: str | None = None) -> Listing:
-    """Return the systems and their presets with every setting, or one of them.
+    """Return the systems and presets with every setting, or one of them.
 
-    system: a name such as bm25, or one with settings such as "bm25(k1=1.2)", for which every setting
-        that can change its rankings is returned.
+    system: a name such as bm25, or one with settings such as "bm25(k1=1.2)", for which every setting that can change
+        its rankings is returned.
 
     Raises the errors of `parse_system`.
     """
@@ -128,7 +128,7 @@ def _entry_cells(entry: tuple[str, str]) -> list[str]:
 
 
 def models() -> Listing:
-    """Return the encoders with known settings; other names on the Hugging Face hub and folders work too."""
+    """Return the encoders with known settings."""
 
     lines = [["name", "kind", "million", "pooling", "similarity", "tokens", "prompts", "checkpoint"]]
     for card in cards():
@@ -152,8 +152,7 @@ def models() -> Listing:
 def model(
     name: str, dtype: str | None = None, engine: str | None = None, device: str = "auto", probe: bool = False
 ) -> Listing:
-    """Return the settings that decide an encoder's vectors, and the engine that would run it here, with the
-    reason.
+    """Return the settings that decide an encoder's vectors, and the engine that would run it here, with the reason.
 
     name: a model, or a dense system.
     dtype: the lowest precision to compute in.
@@ -161,8 +160,7 @@ def model(
     device: where it runs: cpu, cuda or cuda:1.
     probe: load the model; measure its engines, and how much the other texts of a batch change a vector.
 
-    A checkpoint that is not on this machine is downloaded. Raises BadValue for a name that is no encoder's,
-    DownloadError if this fails.
+    Downloads a missing checkpoint. Raises BadValue for a name that is no encoder's, DownloadError if this fails.
     """
 
     encoder = _encoder_named(name, dtype, engine)
@@ -219,8 +217,9 @@ def _documents_per_second(loaded: Loaded, texts: list[str]) -> float | str:
 
 
 def measures(measure: str | None = None) -> Listing:
-    """Return the measures with settings and sources, or only the named one; raises UnknownName for an
-    unknown measure."""
+    """Return the measures with settings and sources, or only the named one; raises UnknownName for an unknown
+    measure.
+    """
 
     names = MEASURES.names() if measure is None else [measure]
     if measure is not None and measure not in MEASURES:
@@ -257,15 +256,14 @@ def measures(measure: str | None = None) -> Listing:
 
 
 def checks() -> Listing:
-    """Return the checks of an audit, each with its purpose and inputs."""
+    """Return the checks of an audit, with purpose and inputs."""
     known = [CHECKS.get(name) for name in CHECKS]
     records = [{"check": one.name, "needs": list(one.needs), "looks for": one.summary} for one in known]
     return _listing(records, [check_table()])
 
 
 def datasets() -> Listing:
-    """Return the collections of the catalogue, with "here" true if on this machine, and the groups as
-    tables."""
+    """Return the collections of the catalogue, "here" true if on this machine, and the groups as tables."""
 
     lines = [["name", "task", "domain", "documents", "queries", "licence", "here"]]
     records = []
@@ -310,9 +308,7 @@ CACHES = (
 
 
 def installation() -> Listing:
-    """Return one record of this installation: packages, engines, settings, memory bounds and caches; no model is
-    loaded.
-    """
+    """Return one record of this installation: packages, engines, settings, memory bounds and caches."""
 
     budget = memory_budget()
     targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
@@ -381,7 +377,7 @@ def _aligned_lines(texts: Mapping[str, str], width: int, indent: str = "") -> Ta
 
 
 def compile_kernels(kinds: Iterable[str] = (), watch: Callable[[str], None] = lambda _: None) -> Listing:
-    """Compile kernels; return seconds for each kind, and the folder of the code.
+    """Compile kernels; return the seconds for each kind, and the folder of the code.
 
     kinds: such as "sparse search"; by default all.
     watch: receives a line for each kind.

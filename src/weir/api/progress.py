@@ -22,10 +22,10 @@ def _in_notebook() -> bool:
 
 
 class Progress:
-    """A progress display on standard error, called with (stage, done, total); its `with` block clears it.
+    """A progress display on standard error, called with (stage, done, total) and cleared at the end of its `with`
+    block.
 
-    A line in a terminal or a bar in a notebook is redrawn; elsewhere lines are printed, at most every thirty
-    seconds for a stage.
+    Redrawn in a terminal or notebook; elsewhere a line at most every thirty seconds for a stage.
     """
 
     def __init__(self, quiet: bool = False, after: float = 0.0) -> None:
@@ -43,9 +43,7 @@ class Progress:
         self.close()
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Show that `done` of `total` of a stage is done; for a total of 0 or None, print the stage on its own
-        line.
-        """
+        """Show that `done` of `total` of a stage is done; without a total, print the stage as a line."""
         if not total:
             self.close()
             _put(printable(stage) + "\n")

@@ -42,8 +42,8 @@ KINDS: Registry[ResultKind[Any]] = Registry("result")
 class ResultSet(Sequence[T], Generic[T]):
     """A sequence of results of one kind, which prints like the output of its command.
 
-    Indexed by number, or by a measure if one result is of it. True if nothing failed or is undecided, as in
-    `assert weir.gate(...)`; for kinds that cannot fail, if there is any result.
+    Indexed by number, or by a measure. True if nothing failed or is undecided, as in `assert weir.gate(...)`; for
+    kinds that cannot fail, if there is any result.
     """
 
     kind: ResultKind[T]
@@ -61,8 +61,9 @@ class ResultSet(Sequence[T], Generic[T]):
     @overload
     def __getitem__(self, which: slice) -> ResultSet[T]: ...
     def __getitem__(self, which: object) -> T | ResultSet[T]:
-        """Return a result by number or measure, or several by a slice; raises UnknownName for a measure
-        that none has."""
+        """Return a result by number or measure, or several by a slice; raises UnknownName for a measure without a
+        result.
+        """
         if isinstance(which, slice):
             return ResultSet(self.kind, self.items[which], self.remarks, self.left_out)
         if isinstance(which, int):
@@ -80,7 +81,7 @@ class ResultSet(Sequence[T], Generic[T]):
 
     @property
     def outcome(self) -> Outcome:
-        """Return "fail" if a result failed, else "undecided" if one is, else "pass"."""
+        """Return "fail" if a result failed, else "undecided" if one is undecided, else "pass"."""
         of = self.kind.outcome
         outcomes = {of(one) for one in self.items} if of else set[Outcome]()
         return "fail" if "fail" in outcomes else "undecided" if "undecided" in outcomes else "pass"
@@ -91,16 +92,14 @@ class ResultSet(Sequence[T], Generic[T]):
         return notebook_html(self.tables("html"), self.notes())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return {"weir": kind, "results": plain dicts}, and "notes" if there are any, as `save` writes it."""
+        """Return {"weir": kind, "results": plain dicts}, and "notes" if there are any."""
         values = {"weir": self.kind.name, "results": [json_value(one) for one in self.items]}
         return values | {"notes": [json_value(note) for note in self.notes()]} if self.notes() else values
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {field: values} of plain fields, with a row for each result or each of its parts (pair, effect,
-        query).
-        """
+        """Return {field: values}, with a row for each result or each of its parts (pair, effect, query)."""
         names, lines = self._fields(results.LEADING)
         columns = frames.columns_of(lines)
         return {name: columns[name] for name in names}
@@ -108,8 +107,7 @@ class ResultSet(Sequence[T], Generic[T]):
     def tables(self, form: str = "text", options: Mapping[str, object] | None = None) -> tuple[Table, ...]:
         """Return the tables for a form: text, markdown, latex or html; () without results.
 
-        options: settings of the tables of these results, such as {"long": True}; not used where a form has tables of
-            its own.
+        options: settings of these tables, such as {"long": True}; ignored if a form has its own tables.
         """
         if form == "html" and self.pages:
             return self.pages
@@ -127,13 +125,11 @@ class ResultSet(Sequence[T], Generic[T]):
         )
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes printed below the results; notes on results that are left out come last."""
+        """Return the notes printed below the results, notes on omitted inputs last."""
         return (*self.remarks, *self.left_out)
 
     def charts(self) -> tuple[Chart, ...]:
-        """Return the charts as values; raises BadValue for a kind without charts, and if there is nothing to
-        draw.
-        """
+        """Return the charts; raises BadValue for a kind without charts, and if there is nothing to draw."""
         from weir.api.charts import charts
 
         return charts(self.kind.name, self.items)
@@ -151,11 +147,11 @@ class ResultSet(Sequence[T], Generic[T]):
         colour: bool = False,
         options: Mapping[str, object] | None = None,
     ) -> str:
-        """Return the results as text, json, csv, latex, markdown or an html page; `notes()` are left out, but latex
-        has them as comments.
+        """Return the results as text, json, csv, latex, markdown or an html page, without notes except in latex
+        comments.
 
         width, colour: the terminal's width and whether it has colours, for text.
-        options: of this kind's tables, such as {"long": True}.
+        options: of the tables, such as {"long": True}.
 
         Raises UnknownName for another form.
         """
@@ -183,7 +179,7 @@ class ResultSet(Sequence[T], Generic[T]):
     def to_csv(self, *, raw: bool = False) -> str:
         """Return comma-separated values at full precision.
 
-        raw: keep control characters and marks of text direction that come from data.
+        raw: keep control characters and marks of text direction in data.
         """
         text = self.shown("csv")
         return text if raw else printable_text(text)
@@ -205,7 +201,7 @@ class ResultSet(Sequence[T], Generic[T]):
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
-        """Return the results in a file that `save` wrote as JSON; raises FormatError for a missing or other file."""
+        """Return the results that `save` wrote as JSON; raises FormatError for a missing or other file."""
         path = path_of(path)
         content = read_bytes(path)
         try:

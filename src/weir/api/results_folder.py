@@ -114,8 +114,8 @@ def results(
     fetch: download the collections that records of results name, by default the network is not used.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
 
-    Scores by outdated judgments are left out with a note. Raises FormatError for a folder without a finished
-    result, UnknownName for an unknown measure, dataset or system, BadValue for unknown groups of queries.
+    Omits scores by outdated judgments, with a note. Raises FormatError for a folder without a finished result,
+    UnknownName for an unknown measure, dataset or system, BadValue for unknown groups of queries.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     names = _measures_among(cells, measures)
@@ -243,8 +243,7 @@ def run_grid(
     fetch: download collections of the catalogue that are not on this machine.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)". In Python also {label: system}.
 
-    After an interruption, the same call continues. Raises the WeirErrors of reading collections and of the
-    systems.
+    The same call continues after an interruption. Raises the WeirErrors of collections and systems.
     """
     if fetch:
         fetch_missing([name for name in grid.datasets if isinstance(name, str)], progress)
@@ -255,6 +254,8 @@ def run_grid(
     if titles:
         keep_order(path_of(folder), labels=titles)
     loaded, measures = grid.loaded_datasets(), [str(measure) for measure in measures_of(grid.measures)]
+    called = zip(loaded, experiment.experiment.split_names(loaded), strict=True)
+    loaded = [one if one.name == name else replace(one, name=name) for one, name in called]  # as tables do
     judged = [one for one in loaded if not one.unjudged]
     systems = grid.parsed_systems()
     notes = dataset_notes(judged, measures, grid.k, grid.drop_self or None) + language_notes(loaded, systems)
@@ -310,7 +311,7 @@ def _other_names(cells: Sequence[ResultCell], whole: Sequence[ResultCell]) -> It
 def provenance(
     folder: FolderPath, datasets: Sequence[str] = (), systems: Sequence[str | Retriever] = ()
 ) -> ResultSet[Provenance]:
-    """Return the records of the stages that gave each result of a folder.
+    """Return the records of the stages (index, rankings, scores) that gave each result of a folder.
 
     datasets, systems: only these, by default all.
 
@@ -328,15 +329,13 @@ def verify(
     progress: Callable[[str, int, int], None] | None = None,
     collection: Places = None,
 ) -> ResultSet[Verdict]:
-    """Return a verdict for each stage of a results folder, after checking every file and score; true if all
-    is sound.
+    """Return a verdict for each stage of a results folder, after checking every file and score; true if all is sound.
 
     progress: receives (folder, number checked, number in all).
     fetch: download the collections that records name, by default the network is not used.
     collection: the present path of a collection, by its name, if it is not where the records say.
 
-    Raises FormatError for a folder without results, UnknownName for a collection that the folder does not
-    have.
+    Raises FormatError for a folder without results, UnknownName for a collection that it does not have.
     """
     root, given = path_of(folder), places_of(collection)
     found = collection_places(finished_cells(root, unjudged=True), given) if given else {}
@@ -351,7 +350,7 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
 
     measure: the quality shown, by default nDCG@10, else the first measure.
 
-    Raises FormatError for a folder without a finished result, UnknownName for an unknown measure.
+    Raises FormatError without a finished result, UnknownName for an unknown measure.
     """
     costs = experiment.efficiency.efficiency(
         path_of(folder), None if measure is None else str(measures_of(measure)[0])
@@ -389,8 +388,7 @@ def cells_of(
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> ResultSet[PublishedScore]:
-    """Return the published scores of a collection, model and measure, by default all; with a note if there are
-    none.
+    """Return the published scores of a collection, model and measure, by default all; with a note if there are none.
 
     dataset: a name or reference, or the path of a collection, which is known by its judgments.
     model: the whole name, or words that only its name has.
@@ -428,8 +426,8 @@ def reproduce(
     collection: the present path of a collection, by its name, if it is not where the records say.
 
     The result is true if no score is off or left open. Raises UnknownName for an unknown model, system, dataset or
-    collection, BadValue for a model and several systems, and for a collection of other judgments, FormatError for a
-    folder without results.
+    collection, BadValue for a model and several systems, or a collection of other judgments, FormatError for a folder
+    without results.
     """
     return ResultSet(
         experiment.reproduce.CHECKS,
@@ -474,11 +472,10 @@ def results_beside(
     systems: Sequence[str | Retriever] = (),
     published_as: Sequence[str] = (),
 ) -> ResultSet[BesideScore]:
-    """Return the means of a results folder beside published scores on the same collections, splits and
-    measures.
+    """Return the means of a results folder beside published scores on the same collections, splits and measures.
 
-    published: a publisher, such as "MTEB" or "BEIR paper", words in names of published models, or a file or
-        folder of MTEB's results ("mteb/SciFact.json", "./mteb").
+    published: a publisher, such as "MTEB" or "BEIR paper", words in names of published models, or a file or folder of
+        MTEB's results ("mteb/SciFact.json", "./mteb").
     measures, datasets, systems: only these, by default all.
     published_as: systems, collections, and models of MTEB's results by their published names, such as
         "mine=all-MiniLM-L6-v2" or "shop=scifact"; the scores of such models are laid beside too.
@@ -499,10 +496,11 @@ def official_scores(
     """Return the scores that a benchmark's own program would print for runs, or for all results of a folder.
 
     qrels, runs: in any form of `evaluate`, or a results folder as `qrels` without runs.
+    scorer: only "birco" is known.
     collection: the collection whose judgments score a folder, if its own is not on this machine.
 
     Warns (RankingWarning) of input that the program reads in another way, and of runs that cannot be scored. Raises
-    UnknownName for another scorer than "birco", BadValue for rankings of incomplete pools.
+    UnknownName for another scorer, BadValue for rankings of incomplete pools.
     """
     if scorer != "birco":
         raise UnknownName("scorer", scorer, ["birco"])
@@ -527,8 +525,9 @@ def official_scores(
 
 
 def birco_of_runs(qrels: FolderPath, runs: Sequence[FolderPath]) -> ResultSet[BircoScore]:
-    """Return the scores of run files as BIRCO's own program prints them, with notes on files left out; raises a
-    file's error if all fail.
+    """Return the scores of run files as BIRCO's own program prints them, with notes on omitted files.
+
+    Raises a file's error if all fail.
     """
     judgments, collection = judged_by(qrels)
     files = run_paths(runs, collection)
@@ -569,12 +568,12 @@ def plan(
     on: str | None = None,
     machine_price: float | None = None,
 ) -> ResultSet[Planned]:
-    """Return estimates, from small probes, of the time, disk, memory and tokens that `benchmark` would take for each
-    system on each collection.
+    """Return estimates, from small probes, of time, disk, memory and tokens that `benchmark` would take for each
+    system and collection.
 
     datasets, systems, k: arguments of `benchmark`.
-    precise: probe each system by itself on growing samples, however long that takes; otherwise all probes end
-        within a minute.
+    precise: probe each system by itself on growing samples, however long that takes; otherwise all probes end within
+        a minute.
     progress: receives (stage, done, total).
     on: estimate for a cluster: ray (RAY_ADDRESS, else this machine), or ray://HOST:10001.
     machine_price: dollars for an hour of a machine of the cluster.
@@ -603,7 +602,8 @@ def plan(
 
 def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultSet[Node]:
     """Return the indexes and rankings that `benchmark` would compute on each collection, shared ones once.
-    Raises UnknownName or BadValue for systems that cannot be parsed.
+
+    Raises UnknownName or BadValue for an invalid system.
     """
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
     grid = experiment.experiment.Experiment((), several)
@@ -629,7 +629,7 @@ def describe(*collections: str | Path | Dataset, split: str | None = None) -> Re
 
 
 def is_judgments(name: str) -> bool:
-    """Return True for a file of judgments alone, False for a collection (also a zip, TOML file or golden set)."""
+    """Return True for a file of judgments, False for a collection (a name, folder, zip, TOML file or golden set)."""
     path = path_of(name)
     if (
         catalogue_name(name)

@@ -30,8 +30,7 @@ def labels_of(given: Sequence[str] | Mapping[str, str], names: Iterable[str]) ->
     given: texts such as "tuned=bm25(k1=1.2)", or {label: system}.
     names: all systems.
 
-    Raises BadValue for a text without label or system, a repeated label, and another system's name as label,
-    UnknownName for an unknown system.
+    Raises BadValue for an invalid or ambiguous label, UnknownName for an unknown system.
     """
     if not given:
         return {}
@@ -96,7 +95,7 @@ class GridTable:
         return tuple(short_legend(dict(zip(self.systems, self.labels, strict=True))))
 
     def marked(self) -> Table:
-        """Return the table with marks, without notes; on a narrow terminal it has a row for each dataset instead."""
+        """Return the table with marks, without notes, and its transpose for narrow terminals."""
         pairs, tables = zip(self.labels, self.systems, strict=True), list[Table]()
         systems = [f"{label} (baseline)" if name == self.baseline else label for label, name in pairs]
         for corner, names, header, cells in (
@@ -124,12 +123,13 @@ def _means_over(
 
 
 def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> tuple[GridTable, ...]:
-    """Return a grid for each measure, datasets and systems in the order of their first row.
+    """Return a grid for each measure, datasets and systems in the order of their first row; the last is Judged@10 if
+    known.
 
     comparisons: give letters and verdicts.
 
-    The last column is the mean over datasets, for systems that have all; a complete group, a collection's splits, and
-    datasets of the same queries and judgments count as one. The last table is Judged@10 if known.
+    The last column is the mean over datasets, for systems that have all; splits, complete groups and repeated
+    datasets count once.
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
     titles, unit_of = {r.system: r.title for r in rows if r.title}, {r.dataset: r.unit for r in rows}
@@ -194,7 +194,7 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
 
 
 def grids_marked(grids: Sequence[GridTable], legend: bool = True) -> tuple[Table, ...]:
-    """Return grids as tables, with their notes once, below the last.
+    """Return grids as tables, with all notes below the last.
 
     legend: add a table of full names of systems with short names.
     """
@@ -213,12 +213,11 @@ def row_tables(
     long: bool = False,
     explain: bool = False,
 ) -> tuple[Table, ...]:
-    """Return means of several systems on several datasets as a grid for each measure; others as lines, one for each
-    dataset, system and group of queries.
+    """Return a grid for each measure if there are several systems and datasets, else a line for each mean.
 
     compared: returns the comparisons that give letters.
     long: always lines.
-    explain: say how intervals of lines were computed, and call systems by short names, as pages do.
+    explain: say how intervals were computed, and use short names of systems.
     """
     systems = {row.system for row in rows}
     if (

@@ -48,8 +48,9 @@ class FileScores:
     """{name: label shown instead}."""
 
     def rows(self, by: object = None) -> ResultSet[Row]:
-        """Return a mean for each run and measure, with `by` (as `Scores.by` takes it) also for each group of queries
-        and over the groups; p-MRR comes last.
+        """Return a mean for each run and measure; p-MRR comes last.
+
+        by: groups of queries as `Scores.by` takes them; adds means of each group and over the groups.
 
         Raises BadValue if no query has a group, FormatError or UnknownName for unreadable groups.
         """
@@ -64,8 +65,9 @@ class FileScores:
         return ResultSet(ROWS, tuple(rows), (*notes, *self.notes), self.left_out)
 
     def within(self, by: object) -> ResultSet[WithinGroups]:
-        """Return mean, worst, best and spread of measures within groups of queries, averaged, for each run;
-        raises BadValue if no query has a group.
+        """Return mean, worst, best and spread of measures within groups of queries, averaged, for each run.
+
+        Raises BadValue if no query has a group.
         """
         from weir.stats.paired_sets import WITHIN_GROUPS, within_groups
 
@@ -124,8 +126,8 @@ def score_files(
     signs: endings of the identifiers of a query under two instructions, such as -og:-changed, for p-MRR.
     titles: names to show for runs, such as "tuned=bm25".
 
-    Other parameters as for `evaluate`. A file that cannot be scored is left out with a note. Raises the
-    WeirErrors of reading and scoring if none is left.
+    Other parameters as for `evaluate`. Omits a file that cannot be scored, with a note; raises the WeirErrors of
+    reading and scoring if none is left.
     """
     requested, wanted = measures_of(measures), conventions_of(conventions)
     given, about = judged_by(qrels, collection)

@@ -69,20 +69,17 @@ def compare_command(
 ) -> int:
     """Compare systems, with significance tests.
 
-    PATHS: judgments and two or more runs; or a table of values by query, as weir eval --per-query --csv
-    writes it; or a results folder, whose systems are compared on each dataset and across datasets. A
-    difference is the later system minus the earlier, or each minus the baseline. Each verdict is better,
-    worse or not separable, with the smallest difference that the queries could have shown. Of three or more
-    runs, one that cannot be scored is named and left out; the exit code is 2 then. Tables are sorted by
-    value; systems that share a letter cannot be told apart. With --by, the macro mean over the groups and
-    each group follow, and the share of false verdicts on groups is held at 1 minus the level. Several
-    datasets make a grid for each measure, followed by the comparison across them; --long shows the comparison
-    on each dataset.
+    PATHS: judgments and two or more runs; or a table of values by query, as weir eval --per-query --csv writes it; or
+    a results folder, whose systems are compared on each dataset and across datasets. A difference is the later system
+    minus the earlier, or each minus the baseline. Each verdict is better, worse or not separable, with the smallest
+    difference that the queries could have shown. Of three or more runs, one that cannot be scored is named and left
+    out; the exit code is 2 then. Systems that share a letter cannot be told apart. With --by, the macro mean over the
+    groups and each group follow, and the share of false verdicts on groups is held at 1 minus the level. Several
+    datasets make a grid for each measure, followed by the comparison across them; --long shows each dataset.
 
-    With --factors the systems are a grid, such as weir run -s 'bm25(k1={0.9, 1.2}, b={0.4, 0.75})' makes.
-    Each level of a factor is compared with the others, averaged over the other factors, and every pair of
-    factors is tested for an interaction. Intervals and tests hold for all effects together. Shares of the
-    variance follow.
+    With --factors the systems are a grid, such as weir run -s 'bm25(k1={0.9, 1.2}, b={0.4, 0.75})' makes. Each level
+    of a factor is compared with the others, averaged over the other factors, and every pair of factors is tested for
+    an interaction. Intervals and tests hold for all effects together. Shares of the variance follow.
     """
     compared: tuple[object, ...] = paths
     if signs is not None:
@@ -125,14 +122,13 @@ def diff_command(paths: tuple[str, ...], given: Given, conventions: Given, form:
 def why_command(results: tuple[str, ...], given: Given, form: str | None) -> int:
     """Explain a difference.
 
-    Lists the settings that can be the reason why two numbers differ, in the order of their likely effect.
-    RESULTS: two folders such as results/scifact/bm25-fa19b4d424, or judgments and two runs, files or such
-    folders. A single folder is compared with the published model that its system should reproduce, or that
-    --published names. With --collection, RESULTS are two systems: an index of Elasticsearch, OpenSearch or
-    Solr, which is asked for its analyzers, terms and scores, and bm25(...) or another such index. The gap
-    is the second minus the first. Results are scored again by other rules if possible: tie rule,
-    self-matches, unanswered queries, depth, and for a published number cut-off, capped recall, relevance
-    level and gains. Nothing is downloaded.
+    Lists the settings that can be the reason why two numbers differ, likeliest first. RESULTS: two folders such as
+    results/scifact/bm25-fa19b4d424, or judgments and two runs, files or such folders. A single folder is compared
+    with the published model that its system should reproduce, or that --published names. With --collection, RESULTS
+    are two systems: an index of Elasticsearch, OpenSearch or Solr, which is asked for its analyzers, terms and
+    scores, and bm25(...) or another such index. The gap is the second minus the first. Results are scored again by
+    other rules if possible: tie rule, self-matches, unanswered queries, depth, and for a published number cut-off,
+    capped recall, relevance level and gains. Nothing is downloaded.
     """
     return present(api.comparisons.why(*results, **given), form)
 
@@ -250,10 +246,10 @@ def power_command(
 ) -> int:
     """Report detectable effects.
 
-    Reports the smallest difference that these queries can detect, and how many queries a smaller one needs.
-    QRELS: judgments. FIRST, SECOND: two runs, such as a baseline and a variant; the variance of their
-    differences over queries decides. The difference is SECOND minus FIRST. This holds for a single test; weir
-    compare reports what its test can show with its correction, which is less.
+    Reports the smallest difference that these queries can detect, and how many queries a smaller one needs. QRELS:
+    judgments. FIRST, SECOND: two runs, such as a baseline and a variant; differences are SECOND minus FIRST, and
+    their variance over queries decides. This holds for a single test; weir compare reports what its test can show
+    with its correction, which is less.
     """
     plans = api.comparisons.power(qrels, first, second, **given, conventions=conventions)
     return present(plans, form, notes)

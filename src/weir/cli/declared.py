@@ -27,8 +27,7 @@ class Setting:
 
 @cache
 def settings_of(path: str) -> dict[str, Setting]:
-    """Return {name: Setting} for the documented parameters of a function, or the documented fields of a
-    dataclass.
+    """Return {name: Setting} for the documented parameters of a function, or fields of a dataclass.
 
     path: full name, such as "weir.api.comparisons.power"; its module is read, not imported.
     """

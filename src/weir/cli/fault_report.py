@@ -38,14 +38,12 @@ was typed, and what looks like a key are left out.
 
 
 def write_report(error: BaseException, command: str, arguments: Sequence[str], known: Container[str]) -> Path:
-    """Write a report of an unexpected error, and return its path; reports older than the newest REPORTS are
-    deleted.
+    """Write a report of an unexpected error, return its path, and delete all but the newest REPORTS.
 
-    command: name of the command, such as "data fetch".
-    arguments: arguments of the command.
-    known: names of its options, which are written. All other arguments are masked.
+    command, arguments: the typed command line.
+    known: names of the command's options; all other arguments are masked.
 
-    Raises StoreError if it cannot be written, BadValue for settings that cannot be read.
+    Raises StoreError if it cannot be written, BadValue for unreadable settings.
     """
     from importlib.metadata import version  # reading the installed metadata takes 20 ms
 

@@ -29,11 +29,10 @@ def systems_command(system: str | None) -> int:
 def models_command(name: str | None, given: Given, form: str | None) -> int:
     """List the encoders, or describe one.
 
-    NAME: a dense encoder, or one with its settings, such as 'dense("mybert", pooling="mean")'. Everything
-    that decides its vectors is shown, with rendered prompts, and the engine that encodes here and why. A
-    checkpoint that is not here is downloaded. Any other name on the Hugging Face hub, and any folder with a
-    checkpoint, works too: its own files say how it pools, what it puts before a text and how long a text may
-    be.
+    NAME: a dense encoder, or one with its settings, such as 'dense("mybert", pooling="mean")'. Shows everything that
+    decides its vectors, with rendered prompts, and the engine that encodes here and why. Downloads a missing
+    checkpoint. Any other name on the Hugging Face hub, and any folder with a checkpoint, works too: its own files say
+    how it pools, what it puts before a text and how long a text may be.
     """
     if name is None and "probe" in given:
         raise BadValue("--probe needs the name of an encoder, such as weir list models minilm --probe")

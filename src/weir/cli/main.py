@@ -106,7 +106,7 @@ RAW = click.Option(["--raw"], is_flag=True, expose_value=False, is_eager=True, h
 
 @cache
 def plugin_commands() -> dict[str, EntryPoint]:
-    """Return {command name: entry point} of plug-ins in the group `weir.commands`; none is imported."""
+    """Return {command name: entry point} of plug-ins' commands, without importing them."""
     from importlib.metadata import entry_points  # reading the installed metadata takes 20 ms
 
     return {point.name: point for point in entry_points(group="weir.commands")}
@@ -115,7 +115,7 @@ def plugin_commands() -> dict[str, EntryPoint]:
 def other_commands(group: str = "") -> dict[str, str]:
     """Return {word: sentence of help} for the commands that plug-ins add to a group, by default to the top level.
 
-    A group that a plug-in adds is one entry.
+    A group of a plug-in is one entry.
     """
     start, words = f"{group} " if group else "", dict[str, str]()
     for path, point in sorted(plugin_commands().items()):
@@ -183,7 +183,7 @@ EXTENSIBLE = frozenset({"audit"})
 def load_command(name: str) -> click.Command:
     """Import and return the click command with a name such as "data fetch".
 
-    Raises UnknownName for an unknown command, PluginError for a plug-in's command that cannot be loaded.
+    Raises UnknownName for an unknown command, PluginError for one that cannot be loaded.
     """
     group, _, word = name.rpartition(" ")
     for file in (file for file, names in _FILES.items() if (group or word) in names):
@@ -212,8 +212,6 @@ def _extended(name: str, command: click.Command) -> click.Command:
 
 
 class _Commands(click.Group):
-    """A group of commands, each imported when it is called; the top level also has the groups."""
-
     def __init__(self, name: str | None = None, **settings: Any) -> None:  # noqa: ANN401  Click's own arguments
         super().__init__(name, **settings)
         self.prefix = name if name is not None and name != "weir" else ""
@@ -343,7 +341,7 @@ def weir() -> None:
 
 
 class _Terminated(BaseException):
-    """Raised when the process receives SIGTERM, so that half-written files are removed."""
+    """Raised at SIGTERM, so that half-written files are removed."""
 
 
 INTERNAL, SHORTAGE = 70, 71
@@ -357,9 +355,8 @@ class _Unread(BaseException):
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
-    0 for success; 1 or 3 if a command says so, as weir gate does; 2 for bad input; 70 for an unexpected error, with
-    the name of a report; 71 for too little memory; 130 when interrupted, 143 when terminated. WEIR_DEBUG=1 shows
-    tracebacks.
+    0 for success; 1 or 3 if a command says so; 2 for bad input; 70 for an unexpected error, with the name of a
+    report; 71 for too little memory; 130 when interrupted, 143 when terminated. WEIR_DEBUG=1 shows tracebacks.
 
     arguments: by default the process's own.
     """
@@ -497,8 +494,8 @@ def _usage_fault(error: click.UsageError, context: click.Context, arguments: lis
 
 
 def corrected(error: click.UsageError, context: click.Context, arguments: list[str]) -> str:
-    """Return the typed command line with missing option names put before stray values; "" unless the error
-    names its strays and an option fits each.
+    """Return the typed command line with missing option names put before stray values; "" unless an option
+    fits each.
     """
     from weir.cli.options import option_of
 
@@ -529,7 +526,7 @@ _EXAMPLES = {
 
 
 def example(context: click.Context) -> str:
-    """Return an example call of a command, with the arguments and options that it requires."""
+    """Return an example call of a command, with its required arguments and options."""
     command = context.command
     required = [p for p in command.params if isinstance(p, click.Option) and p.required]
     pieces = [_EXAMPLES.get(p, p) for p in command.collect_usage_pieces(context) if p in _EXAMPLES]

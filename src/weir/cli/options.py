@@ -33,8 +33,6 @@ CUTS = ("@10", "@100")
 
 
 class _Given(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """The type of an option for a path or name; an empty value is refused in a message that names the option."""
-
     name = "path"
 
     def __init__(self, read: Callable[[str], object], kind: str = "path") -> None:
@@ -99,9 +97,7 @@ def system_names(context: Context, parameter: Parameter, begun: str) -> list[Com
 
 
 def dataset_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Return completions of the beginning of a collection's, group's or reference's name; of a folder if none
-    fits.
-    """
+    """Return completions of the beginning of a name of a collection, group or reference; folders if none fits."""
     if begun.startswith((".", "/", "~")):
         return [CompletionItem(begun, type="dir")]
     catalogue = datasets.catalogue
@@ -140,11 +136,10 @@ def options(
     """Return a decorator that adds an option to a command for each of these parameters of a function.
 
     path: the function or dataclass that declares them, such as "weir.api.comparisons.power".
-    names: names of its parameters or fields, separated by blanks, in the order of the help.
-    into: name of the command's argument that receives {parameter: value} of the options that were typed.
+    names: parameters or fields, separated by blanks, in the order of the help.
+    into: the command's argument that receives {parameter: value} of the options that were typed.
     before: text that begins each option's help.
-    exceptions: {parameter: arguments of `click.option`} that differ on the command line; `flags` are its option
-        names.
+    exceptions: {parameter: arguments of `click.option`} that differ; `flags` are its option names.
     """
     settings = settings_of(path)
 
@@ -197,8 +192,8 @@ def _words(setting: Setting, parameters: set[str]) -> dict[str, Any]:
 
 
 def forms(*names: str) -> Callable[[F], F]:
-    """Return a decorator that adds an option such as --json for each output format; the command receives its name
-    as `form`.
+    """Return a decorator that adds an option such as --json for each output format, passed to the command as
+    `form`.
     """
 
     def decorated(command: F) -> F:
@@ -219,7 +214,7 @@ _FORMS = {
 
 
 def table_options(command: F) -> F:
-    """Add options for all output formats (argument `form`), --long and --explain to a command, and return it."""
+    """Add options for all output formats (argument `form`), --long and --explain to a command; return it."""
     command = click.option("--explain", is_flag=True, help="Say how the intervals were made, as pages do.")(
         command
     )
@@ -229,7 +224,7 @@ def table_options(command: F) -> F:
 
 
 def refuse_beside(option: str, others: Mapping[str, bool]) -> None:
-    """Raise BadValue if other options are used that `option` leaves without effect.
+    """Raise BadValue if other options are used that `option` makes ineffective.
 
     others: {option: True if it is used}.
     """

@@ -120,11 +120,11 @@ def plan_command(
 ) -> None:
     """Estimate time and cost.
 
-    Lists the stages that weir run would compute, with their time, disk and memory. EXPERIMENT: a TOML file as
-    weir run takes it. Each stage runs once on a few documents of each collection, or on texts of the
-    published length if the collection is not here, all within a minute. The cost is then extrapolated to the
-    whole collection, as a range. Embedding APIs and language models are not called: prompts and tokens are
-    estimated, and requests that several systems share count once in the last line.
+    Lists the stages that weir run would compute, with their time, disk and memory. EXPERIMENT: a TOML file as weir
+    run takes it. Each stage runs once on a few documents of each collection, or on texts of the published length if
+    it is not here, all within a minute; the cost is extrapolated to the whole collection, as a range. Embedding APIs
+    and language models are not called: prompts and tokens are estimated, and requests that several systems share
+    count once in the last line.
     """
     asked = _experiment(experiment, grid)
     systems = asked.parsed_systems()

@@ -87,7 +87,7 @@ def protected_output() -> Iterator[None]:
 
 
 def outputs_are_read() -> bool:
-    """Return False if the reader of standard output or standard error has closed it; always False on Windows."""
+    """Return False if the reader of standard output or error has closed it; Windows: always False."""
     if sys.platform == "win32":
         return False
     ends = select.poll()
@@ -104,16 +104,15 @@ def show_raw() -> None:
 
 
 def give_output_to_file() -> None:
-    """Reserve standard output for a file (`-o -`): all other output then goes to standard error."""
+    """Send all other output to standard error, so that standard output holds a file (`-o -`)."""
     if isinstance(sys.stdout, _Shown):
         sys.stdout.of_file = True
 
 
 def as_options(message: str, command: click.Command | None = None, prefix: str = "") -> str:
-    """Return a message with parameter names in backquotes written as options: "`by='stem:-'`" becomes "--by
-    stem:-".
+    """Return a message with parameters in backquotes written as options: "`by='stem:-'`" becomes "--by stem:-".
 
-    command: by default the running one. A parameter that it lacks is left unchanged.
+    command: by default the running one; parameters that it lacks are left unchanged.
     prefix: the command's name before each option, if another one runs.
     """
     context = click.get_current_context(silent=True)
@@ -143,7 +142,7 @@ def as_options(message: str, command: click.Command | None = None, prefix: str =
 
 
 def as_cell(text: str) -> str:
-    """Return a text as a value between tabs, with tabs and line ends replaced unless raw output is requested."""
+    """Return a text without tabs and line ends, for a tab-separated line; unchanged if raw output is requested."""
     out = sys.stdout
     return text if isinstance(out, _Shown) and out.raw else printable(text)
 
@@ -159,7 +158,7 @@ def _shows_colours() -> bool:
 
 
 def show(text: str, styled: bool = True) -> None:
-    """Print a text on standard output, nothing for "".
+    """Print a text, if not empty, on standard output.
 
     styled: keep its colours in a terminal.
     """
@@ -178,7 +177,7 @@ def show_results(
     """Print results without their notes.
 
     form: the output format, such as "json", by default text.
-    options: options of the tables, such as {"long": True}.
+    options: of the tables, such as {"long": True}.
     """
     shown = results.shown(form or "text", _output_width(), _shows_colours(), options)
     show(shown if form else as_options(shown), form is None)
@@ -194,12 +193,12 @@ def present(
     details: bool = False,
     options: Mapping[str, object] | None = None,
 ) -> int:
-    """Print results, then their notes on standard error; return the exit code by their outcome, 2 if data was
-    left out.
+    """Print results, then their notes on standard error; return the exit code by their outcome, 2 if data was left
+    out.
 
     form: the output format, such as "json", by default text.
     details: print an explanation with each note.
-    options: options of the tables, such as {"long": True}.
+    options: of the tables, such as {"long": True}.
     """
     show_results(results, form, options)
     notes = [note for note in results.notes() if note not in results.left_out]
@@ -207,7 +206,7 @@ def present(
 
 
 def tell(notes: Iterable[Note], left_out: Iterable[Note] = (), details: bool = False) -> int:
-    """Print notes, then notes on data left out, on standard error; return 2 if data was left out, else 0.
+    """Print notes, then notes on omitted data, on standard error; return 2 if data was omitted, else 0.
 
     details: print an explanation with each note.
     """
@@ -247,7 +246,7 @@ def warnings_shown() -> Iterator[list[str]]:
 
 
 def say_notes(notes: Iterable[Note], details: bool = False) -> None:
-    """Print the notes on standard error, equal ones once.
+    """Print the distinct notes on standard error.
 
     details: print each note's explanation.
     """

@@ -1,7 +1,4 @@
-"""Charts as values, and their SVG for a page, a notebook or a paper.
-
-A system's mark is filled if it is separable from the baseline.
-"""
+"""Charts as values, and their SVG for a page, a notebook or a paper."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ from weir.core.tables import html_escaped
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its confidence interval; `low` and `high` are None without an interval."""
+    """A value with its confidence interval, as one row of a chart shows it."""
 
     value: float
     low: float | None = None
@@ -46,7 +43,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Panel:
-    """A titled column of intervals, one for each row of the chart; None for a row without a value."""
+    """A titled column of a chart: an interval for each row, None for a row without a value."""
 
     title: str
     intervals: tuple[Interval | None, ...]
@@ -181,14 +178,13 @@ class Plot(Protocol):
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
         """Write each chart as .svg, .png or .pdf, by the ending of `path`, and return the paths.
 
-        The files of several charts have a number and the chart's title in their names. A "page" is 7 inches
-        wide, a "column" 3.33.
+        Several charts get numbered names. A "page" is 7 inches wide, a "column" 3.33.
         """
 
 
 @dataclass(frozen=True)
 class SystemNumbers:
-    """Colour numbers and short names of the systems of a page."""
+    """Colour numbers and short names of the systems on a page."""
 
     names: tuple[str, ...]
     """In the order of the experiment."""
@@ -197,11 +193,8 @@ class SystemNumbers:
     baseline: str = ""
 
     def number(self, name: str) -> int:
-        """Return the number of a system's colour and mark: 0 for bm25, from 1 for others, UNCOLOURED for an
-        unknown system.
-
-        If systems outnumber the colours, the systems with the most settings in their labels are UNCOLOURED.
-        """
+        """Return a system's colour number: 0 for bm25, from 1 for others, UNCOLOURED for an unknown system
+        and, if colours run out, for systems with many settings."""
         return self._numbers.get(name, UNCOLOURED)
 
     @cached_property
@@ -222,7 +215,7 @@ class SystemNumbers:
         return numbers if grey is None else {grey: 0, **numbers}
 
     def label(self, name: str) -> str:
-        """Return the short name of a system; an unknown name stays as it is."""
+        """Return the short name of a system; an unknown name is returned unchanged."""
         return self._labels.get(name, name)
 
     @cached_property
@@ -276,7 +269,7 @@ WIDTHS_PX = {"page": 672, "column": 320}
 
 @dataclass(frozen=True)
 class Look:
-    """How SVG elements are painted: by classes of the page's style sheet, or by attributes."""
+    """Rules for painting SVG elements: by classes of the page's style sheet, or by attributes."""
 
     classes: bool
     size: float = 13.0
@@ -290,30 +283,30 @@ class Look:
         return self.room * text_width(text, size or self.size)
 
     def cuts(self, names: Iterable[str], room: float, size: float = 0) -> dict[str, str]:
-        """Return {name: the name shortened to `room` pixels} in a font of `size` pixels (0: `self.size`);
-        different names stay different."""
+        """Return {name: name shortened to `room` pixels} at a font size in pixels (0: `self.size`); different
+        names stay different."""
         return cuts(names, room / self.room, size or self.size)
 
     def fill(self, name: str) -> str:
-        """Return the SVG attribute that fills an area with a colour of INKS."""
+        """Return the SVG attribute that fills an area with the colour `INKS[name]`."""
         return f'class="weir-f-{name}"' if self.classes else f'fill="{self.ink(name)}"'
 
     def ink(self, name: str) -> str:
-        """Return the CSS value of a colour of INKS, on a light or dark page."""
+        """Return the CSS colour `INKS[name]` for a light or dark page."""
         return INKS[name][self.dark]
 
     def stroke(self, name: str, width: float, dash: str = "") -> str:
-        """Return the SVG attributes of a line `width` pixels wide in a colour of INKS; `dash` is as in SVG."""
+        """Return the SVG attributes of a line `width` pixels wide in the colour `INKS[name]`."""
         ink = f'class="weir-l-{name}"' if self.classes else f'stroke="{self.ink(name)}"'
         return f'{ink} stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
     def over(self) -> str:
-        """Return SVG attributes that give text an outline in the background colour, legible over lines."""
+        """Return SVG attributes that outline text in the background colour."""
         edge = f'paint-order="stroke" stroke="{self.ink("paper")}" stroke-width="3"'
         return 'class="weir-over"' if self.classes else edge
 
     def mark(self, name: str, filled: bool) -> str:
-        """Return the SVG attributes of a system's filled or hollow mark in a colour of INKS."""
+        """Return the SVG attributes of a filled or hollow mark in the colour `INKS[name]`."""
         if self.classes:
             return f'class="{"weir-f" if filled else "weir-h"}-{name}"'
         ink, paper = self.ink(name), self.ink("paper")
@@ -356,7 +349,7 @@ def svg(
     inter: bool = False,
     dark: bool = False,
 ) -> str:
-    """Return a chart as an SVG element, `width` pixels wide, whose description gives the numbers in words.
+    """Return a chart as an SVG element, `width` pixels wide, with its numbers in words as the description.
 
     classes: paint by the classes of `css()` instead of by attributes.
     key: explain the marks below the chart.
@@ -399,8 +392,8 @@ def _look(width: int, classes: bool, inter: bool) -> Look:
 
 
 def strips(chart: Chart, width: int) -> tuple[Chart, ...]:
-    """Return the parts into which a page `width` pixels wide may break a chart, in order; a part keeps the axis
-    and headings."""
+    """Return the parts, top to bottom, into which a page `width` pixels wide may break a chart; each keeps
+    the axis and headings."""
     look = _look(width, True, True)
     match chart:
         case Intervals(panels=panels) if panels:
@@ -420,8 +413,8 @@ def strips(chart: Chart, width: int) -> tuple[Chart, ...]:
 
 
 def sheets(chart: Chart, width: int) -> tuple[Chart, ...]:
-    """Return charts, `width` pixels wide, that each fit a sheet of paper and together show the chart; `Points`
-    is never split."""
+    """Return charts of `width` pixels that each fit a sheet of paper and together show the chart; `Points` is
+    never split."""
     look, inside = _look(width, False, False), width - 2 * MARGIN_PX
     most = SHEET_PX - 2 * MARGIN_PX - _key(chart, inside, look)[0]
     match chart:
@@ -499,12 +492,12 @@ def _drawn(chart: Chart, width: float, look: Look) -> tuple[float, str]:
 
 
 def height(chart: Chart, width: int) -> float:
-    """Return the height in pixels of a chart drawn `width` pixels wide on a page."""
+    """Return the height in pixels of a chart drawn `width` pixels wide."""
     return _drawn(chart, width, _look(width, True, True))[0]
 
 
 def description(chart: Chart) -> str:
-    """Return the numbers of a chart in words, for readers who cannot see it."""
+    """Return the numbers of a chart in words."""
 
     def value_text(one: Interval | Point, value: float, signed: bool = False) -> str:
         form: Callable[[float], str] = _change if signed else score
@@ -553,15 +546,18 @@ def _change(value: float) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return the approximate width in pixels of a text in Inter of `size` pixels."""
+    """Return the approximate width in pixels of a text in the font Inter."""
     narrow = sum(c in "iljtfr.,:;'|![]() " for c in text)
     wide = sum(c in "mwMW@%" or c.isupper() for c in text)
     return size * (0.56 * (len(text) - narrow - wide) + 0.31 * narrow + 0.76 * wide)
 
 
 def cut(text: str, room: float = math.inf, size: float = 13) -> str:
-    """Return a text, with "…" in its middle if it is wider than `room` pixels in a font of `size` pixels, or
-    longer than LONGEST_LABEL."""
+    """Return a text, with "…" in its middle if it is wider than `room` pixels or longer than LONGEST_LABEL
+    characters.
+
+    size: of the font, in pixels.
+    """
     characters = LONGEST_LABEL
     shown = text if len(text) <= characters else f"{text[: characters - 9]}…{text[-8:]}"
     while text_width(shown, size) > room and characters > 5:
@@ -575,8 +571,10 @@ def cut(text: str, room: float = math.inf, size: float = 13) -> str:
 
 
 def cuts(names: Iterable[str], room: float = math.inf, size: float = 13) -> dict[str, str]:
-    """Return {name: the name shortened to `room` pixels in a font of `size` pixels}; similar names show the
-    characters in which they differ."""
+    """Return {name: name shortened to `room` pixels}; similar names keep the characters in which they differ.
+
+    size: of the font, in pixels.
+    """
     shown = {name: cut(name, room, size) for name in names}
     return shown | _apart(shown, room, size)
 
@@ -623,14 +621,14 @@ def _mark(look: Look, x: float, y: float, system: int, filled: bool = True, scal
 
 
 def mark_svg(system: int) -> str:
-    """Return a system's coloured mark as an inline SVG element to put beside its name; empty for UNCOLOURED."""
+    """Return a system's coloured mark as an inline SVG element; without a shape for UNCOLOURED."""
     # No `transform`: Chromium leaves such shapes out of a table header that it repeats on paper.
     inside = "" if system == UNCOLOURED else _mark(Look(True), 0, 0, system)
     return f'<svg class="weir-mark" width="16" height="16" viewBox="-8 -8 16 16" aria-hidden="true">{inside}</svg>'
 
 
 def icon_svg(verdict: str) -> str:
-    """Return the icon of a verdict ("better", "worse", else not separable) as an inline SVG element."""
+    """Return the icon of "better", "worse" or (any other text) not separable, as an inline SVG element."""
     ink = verdict if verdict in ("better", "worse") else ""
     paint = f'class="weir-f-{ink}"' if ink else 'class="weir-l-soft" fill="none" stroke-width="1.6"'
     path = f'<path d="{ICONS[ink]}" {paint}/>'
@@ -642,7 +640,7 @@ def icon_svg(verdict: str) -> str:
 def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> str:
     """Return an interval as SVG for a table cell, on an axis from `low` to `high`, which must differ.
 
-    one: None draws only the axis with its name `axis`.
+    one: None draws only the axis, with the name `axis`.
     """
     look, height = Look(True, 11.5), 34
 
@@ -678,10 +676,8 @@ def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> 
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return evenly spaced round numbers from `low` to `high`: at least three, and no more than `most` if possible.
-
-    [low] for an empty range.
-    """
+    """Return evenly spaced round numbers in [low, high]: at least three, if possible at most `most`; [low]
+    for an empty range."""
     span = high - low
     if not span > 0 or not math.isfinite(span):
         return [low]
@@ -703,10 +699,10 @@ def _tick_text(value: float, signed: bool, step: float) -> str:
 
 
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return three or more round numbers from `low` (above 0) to `high` for a logarithmic axis, at most
-    `most` if possible.
+    """Return three or more round numbers from `low` (above 0) to `high`, if possible at most `most`, for a
+    logarithmic axis.
 
-    Even steps for a range below a factor of four, or with fewer than three such numbers.
+    Evenly spaced if `high` is below 4 * `low`, or too few powers of ten lie between.
     """
     if high < 4 * low:
         return ticks(low, high, most)
@@ -1098,8 +1094,8 @@ def _place(
 
 
 def tint(verdict: str, difference: float) -> str:
-    """Return the name of a table cell's tint: "better0" to "worse3" by verdict and size of the difference; ""
-    for other verdicts."""
+    """Return the name of a table cell's background: "better0" to "worse3" by verdict and size of the
+    difference; "" for other verdicts."""
     if verdict not in ("better", "worse"):
         return ""
     return f"{verdict}{sum(abs(difference) >= step for step in TINT_STEPS)}"

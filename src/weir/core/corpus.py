@@ -36,14 +36,15 @@ RECORDS: Hook[[object, Literal["documents", "queries"]], Mapping[str, object] | 
 
 
 def check_view(view: object) -> None:
-    """Raise BadValue unless `view` is a text of names separated by blanks; whether fields have them is not checked."""
+    """Raise BadValue unless `view` is a text with at least one field name; whether such fields exist is not
+    checked."""
     if not isinstance(view, str) or not view.split():
         raise BadValue(f"view is {view!r}; expected names of fields, such as 'title text'")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corpus:
-    """Documents: identifiers, titles and texts, usually views of a memory-mapped store."""
+    """Documents with identifiers, titles and texts, often memory-mapped from a file."""
 
     ids: Ids
     text: StringColumn
@@ -57,10 +58,10 @@ class Corpus:
     @staticmethod
     @named_arguments
     def of(documents: object) -> Corpus:
-        """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., and any metadata}}, a frame
-        (pandas, polars, Arrow) or list of dicts with such columns, or a Series of texts by identifier.
+        """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., metadata}}, a data frame or list
+        of dicts with such columns, or a Series of texts by identifier.
 
-        Nothing, such as {}, gives NO_DOCUMENTS. Raises BadValue for another form and for an invalid or repeated
+        Empty input gives NO_DOCUMENTS. Raises BadValue for another form and for an invalid or repeated
         identifier.
         """
         documents = _by_identifier(
@@ -110,8 +111,7 @@ class Corpus:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[str]]:
-        """Return {"doc": identifiers, "title": titles, "text": texts}, a list each; without "title" if there
-        are none."""
+        """Return {"doc": identifiers, "title": titles, "text": texts}; without "title" if there are none."""
         return self._first(len(self))
 
     def _first(self, documents: int) -> dict[str, list[str]]:
@@ -120,7 +120,7 @@ class Corpus:
 
     @property
     def field_names(self) -> tuple[str, ...]:
-        """Names of the fields by which documents can be searched and filtered: title (if any), text, metadata."""
+        """Names of the searchable fields: title (if any), text, then metadata."""
         own = (TEXT,) if self.title is None else (TITLE, TEXT)
         return (*own, *(name for name in self.metadata.names() if name not in (ID, TITLE, TEXT)))
 
@@ -137,12 +137,11 @@ class Corpus:
         return self.metadata.column(name)
 
     def view(self, fields: str, start: int = 0, stop: int | None = None, separator: str = " ") -> Strings:
-        """Return the texts of documents start to stop - 1 as searched: the values of some fields, joined by
+        """Return the searched texts of documents start to stop - 1 (None: the end): some fields joined by
         `separator`.
 
-        fields: names between blanks, such as "title text", in the order of joining; empty values are
-            skipped, but "title text" keeps the separator before an empty text.
-        stop: None for the end.
+        fields: names between blanks, such as "title text", in the order of joining; empty values are skipped,
+            but "title text" keeps the separator before an empty text.
 
         Raises UnknownName for a field that no document has, BadValue for no field.
         """
@@ -152,7 +151,7 @@ class Corpus:
         )
 
     def view_of(self, fields: str, codes: NDArray[np.integer], separator: str = " ") -> Strings:
-        """Return the texts of the documents with these numbers, in their order, otherwise like `view`."""
+        """Return the texts of the documents with these numbers, in this order, joined as by `view`."""
         return _joined_all([(name, column.take(codes)) for name, column in self._columns(fields)], separator)
 
     def batches(self, fields: str, size: int, start: int = 0) -> Iterator[tuple[int, Strings]]:
@@ -167,8 +166,10 @@ class Corpus:
             start = stop
 
     def fingerprint_with(self, fields: Iterable[str]) -> str:
-        """Return a hash of ids, titles, texts, and of the metadata that these fields or views name; "" for a
-        corpus in memory."""
+        """Return a hash of ids, titles, texts and the metadata among `fields`; "" for a corpus in memory.
+
+        fields: names, or several between blanks.
+        """
         digests = self.metadata_digests(fields)
         if not digests or not self.fingerprint:
             return self.fingerprint
@@ -176,7 +177,10 @@ class Corpus:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
     def metadata_digests(self, fields: Iterable[str]) -> dict[str, str]:
-        """Return {field: hash of its values} for the metadata that these fields or views name, sorted by field."""
+        """Return {metadata field: hash of its values} for the metadata among `fields`, sorted by name.
+
+        fields: names, or several between blanks.
+        """
         read = {name for view in fields for name in self._names(view)} - {ID, TITLE, TEXT}
         return {name: self.metadata.column(name).digest for name in sorted(read)}
 
@@ -210,7 +214,7 @@ NO_DOCUMENTS = Corpus(Ids.of([]), Strings.of([]), fingerprint="no documents")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Queries:
-    """Queries: identifiers, texts, and metadata, None if no query has any."""
+    """Queries with identifiers and texts; `metadata` is None if no query has any."""
 
     ids: Ids
     text: Strings
@@ -219,11 +223,11 @@ class Queries:
     @staticmethod
     @named_arguments
     def of(queries: object) -> Queries:
-        """Return queries from {id: text}, {id: {"text": ..., and metadata}}, a frame or list of dicts with
+        """Return queries from {id: text}, {id: {"text": ..., metadata}}, a data frame or list of dicts with
         such columns, or a Series of texts by identifier.
 
         Metadata are instruction, filter, candidates, excluded, unanswerable and group labels. Raises BadValue
-        for wrong types of these and of queries, and for an invalid or repeated identifier.
+        for wrong types and for an invalid or repeated identifier.
         """
         queries = _by_identifier(queries, "queries", "{identifier: text, or a dict with text}")
         if set(map(type, queries.values())) == {str}:
@@ -314,7 +318,8 @@ def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
 
 
 def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) -> Strings:
-    """Return the texts a[i] + separator + b[i]; b[i] alone if a[i] is empty. Both have the same length.
+    """Return the texts a[i] + separator + b[i], or b[i] alone if a[i] is empty; both columns have the same
+    length.
 
     dangling: keep the separator if b[i] is empty.
     """

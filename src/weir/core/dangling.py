@@ -1,4 +1,4 @@
-"""Find judgments and document rules that name documents or queries a collection lacks, or has with other texts."""
+"""Find judgments and document rules whose documents or queries a collection lacks, or has with other texts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ class Dangling:
     def note(self, collection: str, lack: str = "that it does not have") -> Note:
         """Return a note with the counts, up to EXAMPLES documents and the probable cause.
 
-        collection: its name.
         lack: words after the number of documents.
         """
         first = ", ".join(map(repr, self.documents[:EXAMPLES]))
@@ -65,7 +64,7 @@ class Dangling:
 
 
 def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
-    """Return the judgments whose documents are not among `docs`; None if all are."""
+    """Return the judgments on documents that are not in `docs`; None if all are."""
     missing = docs.codes(qrels.docs.strings) < 0
     pairs = missing[qrels.doc]
     if not pairs.any():
@@ -77,8 +76,8 @@ def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
 
 
 def refuse_strangers(qrels: Qrels, queries: Ids | None, docs: Ids | None, collection: str) -> None:
-    """Raise BadValue if no judged query is among `queries`, or no judged document among `docs`; None and an
-    empty table are not checked."""
+    """Raise BadValue if no judged query is in `queries`, or no judged document in `docs`; None or empty is
+    not checked."""
     judged_docs = qrels.docs.take(np.unique(qrels.doc))
     kinds = {"query": "queries", "document": "documents"}
     for kind, known, judged, other_kind, other, judged_other in (
@@ -113,15 +112,15 @@ def _has_parts(name: str, docs: Ids) -> bool:
 
 
 def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
-    """Return notes on judgments and document rules that name missing documents; [] if none."""
+    """Return notes on judgments and document rules whose documents are not in `docs`; [] if none."""
     found = dangling(qrels, docs)
     rules = [] if qrels.beside is None else _rule_notes("documents", qrels.beside.docs, docs, collection)
     return [*([] if found is None else [found.note(collection)]), *rules]
 
 
 def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
-    """Return notes on judged queries, and on queries with document rules, that are not among `queries`; [] if
-    all are."""
+    """Return notes on judged queries, and on queries of document rules, that are not in `queries`; [] if
+    none."""
     rules = [] if qrels.beside is None else _rule_notes("queries", qrels.beside.queries, queries, collection)
     missing = np.flatnonzero(queries.codes(qrels.queries.strings) < 0)
     if not len(missing):
@@ -151,14 +150,14 @@ def _rule_notes(kind: str, named: Ids, known: Ids, collection: str) -> list[Note
 def other_texts_note(
     kind: str, given: Mapping[str, str], known: Callable[[str], str], labels: str, collection: str
 ) -> list[Note]:
-    """Return one note if texts given beside labels differ from the collection's texts of the same identifiers,
+    """Return one note if texts stored with labels differ from the collection's texts of the same identifiers,
     else [].
 
     kind: "query" or "document".
-    given: {identifier: text}. Empty texts are not compared.
+    given: {identifier: text}.
     known: returns the collection's text of an identifier, "" if unknown.
 
-    Case, blanks and invisible characters do not count; a passage of a document equals the document.
+    Empty texts, case, blanks and invisible characters are ignored; a passage of a document is not different.
     """
     compared, other = 0, list[str]()
     for name, text in given.items():
@@ -190,14 +189,15 @@ def _visible(name: str) -> str:
 
 
 def written_otherwise(names: Ids, known: Ids) -> list[tuple[str, str]]:
-    """Return (name, known name) for each unknown name that equals a known name after `_plain_name`."""
+    """Return (name, known name) for unknown names that differ from a known one only in Unicode composition,
+    outer blanks or invisible characters."""
     strange = names.take(np.flatnonzero(known.codes(names.strings) < 0)).tolist()
     looks = {_plain_name(name): name for name in known.tolist()}
     return [(name, looks[plain]) for name in strange if (plain := _plain_name(name)) in looks]
 
 
 def composed_otherwise(known: Ids) -> Ids:
-    """Return the spellings of known identifiers in Unicode NFC and NFD that are not themselves known."""
+    """Return the NFC and NFD spellings of known identifiers that are not known themselves."""
     strings = known.strings
     if not len(strings) or strings.data.max(initial=0) < _BEYOND_ASCII:
         return Ids.of([])
@@ -207,8 +207,8 @@ def composed_otherwise(known: Ids) -> Ids:
 
 
 def two_compositions(docs: Ids) -> list[str]:
-    """Return one sentence if rankings name a document in two Unicode compositions (NFC and NFD), as if it were
-    two; else []."""
+    """Return one sentence if rankings name the same document in two Unicode compositions (NFC and NFD); else
+    []."""
     if docs.strings.data.max(initial=0) < _BEYOND_ASCII:
         return []
     plain = Ids.of([name for name in docs.tolist() if unicodedata.is_normalized("NFC", name)])
@@ -262,8 +262,8 @@ def _probable_cause(names: list[str], docs: Ids) -> str:
 
 
 def spelled_otherwise(names: Collection[str], known: Ids) -> dict[str, set[str]]:
-    """Return {difference: names} of unknown names that equal a known name except for zeros before them, a '.0'
-    at the end, or case."""
+    """Return {difference: unknown names} for names that equal a known one except for leading zeros, a final
+    '.0' or case."""
     if not names or not len(known) or not _may_differ(names, known):
         return {}
     changed = [

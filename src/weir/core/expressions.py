@@ -10,7 +10,7 @@ from weir.settings import NUMBER_DIGITS
 def syntax_tree(text: str) -> ast.expr:
     """Return the syntax tree of a Python expression, without evaluating it.
 
-    Raises ValueError for invalid syntax, too deep nesting, and integers of more than NUMBER_DIGITS digits.
+    Raises ValueError for invalid syntax, deep nesting, and integers of more than NUMBER_DIGITS digits.
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body

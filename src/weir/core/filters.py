@@ -24,7 +24,7 @@ from weir.errors import BadValue, UnknownName
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentLists:
-    """A list of documents for each query, such as its candidates: each once, in the given order; a list may be
+    """A list of documents for each query, such as its candidates: each once, in the given order, perhaps
     empty."""
 
     docs: Ids
@@ -35,7 +35,7 @@ class DocumentLists:
 
     @staticmethod
     def of(lists: Iterable[Iterable[object]]) -> DocumentLists:
-        """Return the lists of all queries, without repeated identifiers; raises BadValue for an invalid identifier."""
+        """Return the lists of all queries, without repetitions; raises BadValue for an invalid identifier."""
         number: dict[str, int] = {}
         doc: list[int] = []
         ends = [0]
@@ -65,13 +65,13 @@ class DocumentLists:
         return [[names[code] for code in self.doc[a:b].tolist()] for a, b in pairwise(self.ptr.tolist())]
 
     def take(self, codes: NDArray[np.integer]) -> DocumentLists:
-        """Return the lists of the queries with these numbers, in this order; -1 gives an empty list."""
+        """Return the lists of the queries at these positions, in this order; -1 gives an empty list."""
         starts, lengths = np.append(self.ptr[:-1], 0)[codes], np.append(np.diff(self.ptr), 0)[codes]
         rows, _ = stretches(starts, starts + lengths)
         return DocumentLists(self.docs, offsets(lengths), self.doc[rows])
 
     def codes_in(self, ids: Ids) -> Int32:
-        """Return the code in `ids` of the document of each row, int32[n]; -1 if absent."""
+        """Return the number in `ids` of each listed document, int32[n]; -1 if absent."""
         codes: Any = ids.codes(self.docs.strings)
         return codes[self.doc] if len(self.doc) else np.zeros(0, np.int32)
 
@@ -112,7 +112,7 @@ class DocumentFields(Protocol):
     """The metadata of a corpus."""
 
     def names(self) -> tuple[str, ...]:
-        """Return the sorted names of the fields that at least one document has; nested keys are joined by dots."""
+        """Return the sorted names of the fields that some document has; nested keys are joined by dots."""
 
     def column(self, name: str) -> FieldColumn:
         """Return the values of a field for every document; raises UnknownName if no document has it."""
@@ -124,9 +124,9 @@ def unknown_field(name: str, names: Sequence[str]) -> UnknownName:
 
 
 def flattened(record: Mapping[str, object]) -> dict[str, tuple[list[Scalar], bool]]:
-    """Return {field: (values, True if they come from a list)} of one document's metadata.
+    """Return {field: (values, True if from a list)} of one document's metadata.
 
-    {"author": {"name": "Ada"}} becomes author.name; null, "" and numbers that are not finite are left out.
+    {"author": {"name": "Ada"}} becomes author.name; null, "" and infinite numbers are left out.
     """
     fields: dict[str, tuple[list[Scalar], bool]] = {}
     waiting: list[tuple[str, object, bool]] = []
@@ -162,7 +162,7 @@ def _is_value(value: Scalar) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class KindsSeen:
-    """The kinds of values seen so far in each field, updated by `add`."""
+    """The kinds of values seen in each field, updated by `add`."""
 
     lists: dict[str, bool] = field(default_factory=dict)
     """{field: True if a document had a list}."""
@@ -175,7 +175,7 @@ class KindsSeen:
             self.texts[name] = self.texts.get(name, False) or not all(map(_exact, values))
 
     def kinds(self) -> dict[str, FieldKind]:
-        """Return {field: "list", "number" or "text"}, sorted by field: the kind that holds all values seen."""
+        """Return {field: "list", "number" or "text"}, sorted by field."""
         return {
             name: "list" if self.lists[name] else "text" if self.texts[name] else "number"
             for name in sorted(self.lists)
@@ -189,8 +189,7 @@ def _exact(value: Scalar) -> bool:
 def cells(
     documents: Iterable[Mapping[str, tuple[list[Scalar], bool]]], name: str, kind: FieldKind
 ) -> tuple[Strings, Float64]:
-    """Return (texts, numbers float64) of one field, an entry for each document; "" and NaN if a document lacks
-    it.
+    """Return (texts, numbers float64) of one field for each document; "" and NaN if it lacks the field.
 
     All numbers are NaN unless `kind` is "number".
     """
@@ -204,7 +203,7 @@ def cells(
 
 
 def records(fields: DocumentFields, documents: int) -> Iterator[dict[str, object]]:
-    """Yield {field: text, number or list of texts} for each document; fields that it lacks are left out."""
+    """Yield {field: text, number or list of texts} for each document, without fields that it lacks."""
     columns = [(name, fields.column(name)) for name in fields.names()]
     for start in range(0, documents, FIELD_BLOCK_DOCUMENTS):
         stop = min(start + FIELD_BLOCK_DOCUMENTS, documents)
@@ -233,10 +232,8 @@ class HeldFields:
 
     @staticmethod
     def of(records: Sequence[Mapping[str, object]]) -> HeldFields:
-        """Return the metadata of documents in memory.
-
-        A lone surrogate raises BadValue only when its field is read.
-        """
+        """Return the metadata of documents in memory; a lone surrogate raises BadValue only when its field is
+        read."""
         documents, kinds = [flattened(record) for record in records], KindsSeen()
         for document in documents:
             kinds.add(document)
@@ -302,7 +299,7 @@ class FieldSource(Protocol):
 
     @property
     def ids(self) -> Ids:
-        """The identifiers of all documents, in the order of their fields' values."""
+        """The identifiers of all documents, in the order of the field values."""
 
     def field(self, name: str) -> FieldColumn:
         """Return the values of a field for every document; raises UnknownName if no document has it."""
@@ -323,10 +320,8 @@ class DocumentFilter:
     def mask(self, documents: FieldSource) -> Mask:
         """Return True for each document that passes the filter, bool[documents].
 
-        A document without a field passes no comparison of it but `!=`.
-
-        Raises UnknownName for a field that no document has, BadValue for a value of another kind than its
-        field.
+        A document without a field passes only `!=` on it. Raises UnknownName for a field that no document
+        has, BadValue for a value of another kind than its field.
         """
         columns = {name: documents.field(name) for name in self.fields}
         reader = _Reader(self.text)
@@ -342,7 +337,7 @@ class DocumentFilter:
 def parse_filter(text: str) -> DocumentFilter:
     """Return the filter in a text such as 'lang == "en" and year >= 2020' (docs/collections.md).
 
-    Raises BadValue for invalid, empty or too long text.
+    Raises BadValue for an invalid, empty or too long text.
     """
     if not isinstance(text, str) or not text.strip():
         raise BadValue(f"""filter is {text!r}; expected such as 'lang == "en" and year >= 2020'""")
@@ -519,14 +514,14 @@ def _fits(block: _Block, name: str, compare: Callable[[Any, Any], Any], value: L
 
 
 def filter_fields(filters: Iterable[str]) -> tuple[str, ...]:
-    """Return the sorted names of the fields that these filters read; "" is no filter. Raises BadValue for an
-    invalid filter."""
+    """Return the sorted names of the fields in these filters, "" being no filter; raises BadValue for an
+    invalid one."""
     return tuple(sorted({name for text in set(filters) if text for name in parse_filter(text).fields}))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentMasks:
-    """The documents that may be ranked for each query: one row of bits for each distinct filter."""
+    """The documents that may be ranked for each query, as a bit mask for each distinct filter."""
 
     docs: Ids
     """All N documents."""
@@ -565,19 +560,19 @@ class DocumentMasks:
         return np.array([*every, len(self.docs)], np.int64)[self.of_query]
 
     def take(self, codes: NDArray[np.integer]) -> DocumentMasks:
-        """Return the masks of the queries with these numbers, in this order; -1 permits all documents."""
+        """Return the masks of the queries at these positions, in this order; -1 permits all documents."""
         return replace(self, of_query=np.append(self.of_query, np.int32(-1))[codes])
 
     def restricted_to(self, mask: NDArray[np.bool_]) -> DocumentMasks:
-        """Return masks that also forbid every query the documents marked False in `mask`, bool[N]."""
+        """Return masks that also forbid, for every query, the documents marked False in `mask`, bool[N]."""
         bits = np.packbits(mask)
         of_query = np.where(self.of_query < 0, len(self.bits), self.of_query).astype(np.int32)
         return replace(self, bits=(*(row & bits for row in self.bits), bits), of_query=of_query)
 
     def allow(self, query: NDArray[np.integer], doc: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return True for each (query[i], doc[i]) pair that is permitted, bool[n].
+        """Return True for each permitted pair (query[i], doc[i]), bool[n].
 
-        doc: codes into `docs`; -1, an unknown document, passes only for queries without a filter.
+        doc: numbers in `docs`; -1, an unknown document, passes only for queries without a filter.
         """
         allowed = np.ones(len(doc), np.bool_)
         rule = self.of_query[query]

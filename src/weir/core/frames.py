@@ -59,7 +59,7 @@ def to_frame(values: Columned, library: Literal["arrow"]) -> ArrowTable: ...
 def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
     """Return the columns of a value as a data frame of pandas or polars, or as an Arrow table.
 
-    Raises UnknownName for another library, MissingExtra for a library that is not installed.
+    Raises UnknownName for another library, MissingExtra if it is not installed.
     """
     if library not in FRAMES:
         raise UnknownName("library of frames", str(library), FRAMES)
@@ -68,7 +68,7 @@ def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame 
 
 
 def columns_of(lines: Iterable[Mapping[str, object]]) -> dict[str, list[object]]:
-    """Return {name: list of values} from dicts, one for each row: names in order of first appearance, None if a
+    """Return {name: list of values} from dicts, one for each row; names in order of appearance, None where a
     dict lacks one."""
     held = list(lines)
     return {
@@ -82,8 +82,8 @@ T = TypeVar("T")
 
 
 def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and numbers
-    """Return a dataclass, mapping, list or array as plain dicts, lists, texts and numbers, at any depth; floats
-    that are not finite become None."""
+    """Return a dataclass, mapping, list or array as plain dicts, lists, texts and numbers; NaN and infinity
+    become None."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -97,8 +97,7 @@ def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and n
 
 
 def rebuilt(kind: type[T], values: object) -> T:
-    """Return a dataclass of type `kind` from the dict that `json_value` made of it; None becomes NaN in float
-    fields.
+    """Return the dataclass of type `kind` whose `json_value` is `values`; None becomes NaN in float fields.
 
     Raises BadValue for unknown or missing fields, and for anything but a dict.
     """

@@ -14,7 +14,7 @@ R = TypeVar("R")
 class Hook(Generic[P, R]):
     """A function that a higher layer registers on import.
 
-    An earlier call imports the modules of `rooms` in turn, and raises WeirError if none registers a function.
+    A call before that imports the modules of `rooms` in turn; WeirError if none registers it.
     """
 
     rooms: Callable[[], Iterator[None]] = staticmethod(lambda: iter(()))

@@ -32,11 +32,12 @@ Given: TypeAlias = Mapping[Any, Any]
 
 
 def scores_of_ranking(where: str, ranking: object) -> Given:
-    """Return {document: score} of one query's ranking: a mapping, documents in rank order, (document, score)
-    pairs or a Series.
+    """Return {document: score} of one query's ranking: a mapping, documents in rank order (scores n to 1),
+    (document, score) pairs or a Series.
 
-    n documents without scores get n down to 1. `where` names the ranking in messages. Raises BadRanking for
-    another type, rankings of several queries and a repeated document.
+    where: names the ranking in messages.
+
+    Raises BadRanking for another type, rankings of several queries and a repeated document.
     """
     several = hasattr(ranking, "columns")
     if isinstance(ranking, Mapping) and not several:
@@ -71,10 +72,12 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
 
 
 def grades_of(where: str, judgments: object) -> Given:
-    """Return {document: grade} of one query's judgments: a form of `scores_of_ranking`, or a set; documents
-    without grades get 1.
+    """Return {document: grade} of one query's judgments, in a form of `scores_of_ranking` or a set; without
+    grades each is 1.
 
-    `where` names the judgments in messages. Raises BadValue for other types and for a document with two grades.
+    where: names the judgments in messages.
+
+    Raises BadValue for other types and for a document with two grades.
     """
     if isinstance(judgments, Mapping):
         return judgments

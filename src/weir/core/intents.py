@@ -48,7 +48,8 @@ class IntentQrels:
     @staticmethod
     @named_arguments
     def of(judgments: Mapping[Any, Any]) -> IntentQrels:
-        """Return judgments from {query: {intent: {document: grade}}}, or with lists or sets of relevant documents.
+        """Return judgments from {query: {intent: {document: grade}}}, or with lists or sets of relevant
+        documents.
 
         Queries without judgments are left out. Raises BadValue for a grade that is not a finite number, and
         for a document with two grades for an intent.
@@ -70,11 +71,11 @@ class IntentQrels:
         grades: Sequence[float],
         bank: Mapping[tuple[str, str], float] | None = None,
     ) -> IntentQrels:
-        """Return judgments from lists with an entry for each judgment; queries and documents are numbered in
-        order of appearance.
+        """Return judgments from lists with an entry for each judgment; queries and documents are numbered as
+        they appear.
 
-        bank: {(query, intent): weight}, by default 1; intents without judged documents count too if their query
-            is judged.
+        bank: {(query, intent): weight}, default 1; intents of judged queries count even without judged
+            documents.
 
         Raises BadValue for a document judged twice for an intent, a grade beyond ±16384, and over 32,767
         documents of a query.
@@ -124,7 +125,8 @@ class IntentQrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> IntentQrels:
-        """Return the judgments in a nugget bank, or in a file of TREC's four columns with the intent in the second.
+        """Return the judgments in a nugget bank (.jsonl), or in TREC's four columns with the intent in the
+        second.
 
         Raises FormatError for a missing file and invalid content.
         """
@@ -132,7 +134,8 @@ class IntentQrels:
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the judgments as a nugget bank (.jsonl), else as TREC's four columns, the intent in the second.
+        """Write the judgments as a nugget bank if `path` ends in .jsonl, else as TREC's four columns, the
+        intent in the second.
 
         Raises BadValue if four columns cannot hold an identifier or weights.
         """
@@ -146,7 +149,7 @@ class IntentQrels:
         return first_rows(columns, repr(self)[1:-1], len(self.grade)).html()
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Return {query: {intent: {document: grade}}} without weights and intents without judged documents;
+        """Return {query: {intent: {document: grade}}}, without weights and intents without judged documents;
         whole grades are int."""
         by_query: dict[str, dict[str, dict[str, float]]] = {}
         columns = self.columns() | {"grade": plain_grades(self.grade)}
@@ -157,7 +160,7 @@ class IntentQrels:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {"query", "intent", "doc", "grade"} with a value for each judgment."""
+        """Return {"query", "intent", "doc", "grade": a value for each judgment}."""
         queries = self.numbered.queries.tolist()
         return {
             "query": [queries[code] for code in self.query[self.intent].tolist()],
@@ -170,8 +173,8 @@ class IntentQrels:
         return len(self.numbered)
 
     def best(self) -> Grades:
-        """Return the best grade of each judged (query, document) pair over the query's intents, in the row
-        order of `numbered`."""
+        """Return the best grade of each judged (query, document) pair over intents, in the row order of
+        `numbered`."""
         best: Grades = np.full(len(self.numbered.doc), np.iinfo(np.int16).min, self.grade.dtype)
         np.maximum.at(best, self.row, self.grade)
         return best

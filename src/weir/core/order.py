@@ -1,4 +1,4 @@
-"""The order of results: score descending, then document id descending, as in trec_eval; kernels follow it."""
+"""The order of results: descending score, then descending document id, as in trec_eval."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ DRAW_SEED = 20_231_128
 
 
 def compared(score: Float64, ties: Ties = "trec") -> Float64:
-    """Return scores as a tie rule compares them, float64[n]: rounded to 32-bit floats for "trec9".
+    """Return the scores by which documents are ordered, float64[n]: as they are, or rounded to 32-bit floats
+    for "trec9".
 
-    Raises BadValue for an unknown rule.
+    Raises BadValue for another rule.
     """
     if ties not in TIES:
         raise BadValue(f"ties is '{ties}'; expected one of {', '.join(TIES)}")
@@ -41,7 +42,7 @@ def compared(score: Float64, ties: Ties = "trec") -> Float64:
 
 
 def ranked(query: NDArray[np.integer], score: Float64, tie_rank: NDArray[np.integer]) -> Int64:
-    """Return the row numbers sorted by query, descending score, then ascending tie rank, int64[n]."""
+    """Return the row numbers sorted by query, descending score, then tie rank, int64[n]."""
     return settled(by_score(query, score), query, score, lambda rows: tie_rank[rows])
 
 
@@ -63,11 +64,11 @@ def settled(
     score: Float64,
     tie_rank_of: Callable[[Int64], NDArray[np.integer]],
 ) -> Int64:
-    """Return `order`, int64[n], with each group of tied rows sorted by tie rank.
+    """Return row numbers with tied rows sorted by tie rank, int64[n].
 
-    order: row numbers sorted by query and score, so that ties are adjacent.
+    order: row numbers sorted by query and score.
     query, score: of each row, by row number.
-    tie_rank_of: returns the tie ranks of rows, given by number.
+    tie_rank_of: returns the tie ranks of row numbers.
     """
     query, score = query[order], score[order]
     same = np.zeros(len(order) + 1, np.bool_)
@@ -86,8 +87,8 @@ def arranged(
 ) -> Int64:
     """Return the row numbers sorted by query, descending score, then tie rank, int64[n].
 
-    query: must ascend.
-    tie_rank_of: returns the tie ranks of rows, given by number.
+    query: of each row, ascending.
+    tie_rank_of: returns the tie ranks of row numbers.
     """
     order = np.argsort(-score)  # ties are settled below, so it need not be stable
     few = len(query) == 0 or int(query[-1]) < 2**16
@@ -102,10 +103,8 @@ def is_ordered(query: NDArray[np.integer], score: Float64) -> bool:
 
 
 def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
-    """Return the k documents of highest score above 0, int32[at most k], best first; ties by ascending tie rank.
-
-    score, tie_rank: one value for each document.
-    """
+    """Return the k documents of highest score above 0, int32[at most k], best first; ties by ascending tie
+    rank."""
     matching = np.flatnonzero(score > 0)
     if len(matching) > k:
         kth = np.partition(score[matching], len(matching) - k)[len(matching) - k]
@@ -117,9 +116,9 @@ def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
 def drawn_keys(
     queries: Strings, documents: Strings, query: NDArray[np.integer], doc: NDArray[np.integer]
 ) -> NDArray[np.uint64]:
-    """Return a pseudo-random sort key for each (query, document) row, uint64[n]: a hash of both and DRAW_SEED.
+    """Return a reproducible pseudo-random sort key for each (query, document) row, uint64[n].
 
-    query, doc: positions in `queries` and `documents` of each row.
+    query, doc: positions of each row's identifiers in `queries` and `documents`.
     """
     of_query, of_document = (
         hash_strings(names.data, names.ptr[:-1], names.lengths()) for names in (queries, documents)
@@ -136,9 +135,9 @@ def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
-    """Return (first row, end row) of each group of two or more adjacent rows with equal scores, int64[groups] each.
+    """Return (first row, end row) of each group of adjacent rows with equal scores, int64[groups] each.
 
-    ptr: int64[Q + 1], row offsets of the queries.
+    ptr: row offsets of the queries, int64[Q + 1].
     """
     same = np.zeros(len(score) + 2, np.bool_)  # same[i + 1]: row i ties with the row before it
     if len(score) > 1:
@@ -149,10 +148,7 @@ def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
 
 
 def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
-    """Return the number of tied rows of each query, int32[Q].
-
-    groups: from `tie_groups`.
-    """
+    """Return the number of tied rows of each query, int32[Q]."""
     begin, end = groups
     owner = np.searchsorted(ptr, begin, side="right") - 1
     return np.bincount(owner, end - begin, len(ptr) - 1).astype(np.int32)
@@ -161,7 +157,7 @@ def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
 def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.bool_]:
     """Return True for each query whose documents at ranks k and k + 1 are tied, bool[Q].
 
-    score: in result order.
+    score: in rank order.
     """
     longer = np.flatnonzero(np.diff(ptr) > k)
     goes_on = np.zeros(len(ptr) - 1, np.bool_)
@@ -171,7 +167,7 @@ def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.b
 
 
 def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
-    """Return True for each query whose last document is tied with the document above it, bool[Q].
+    """Return True for each query whose last document is tied with the one above, bool[Q].
 
     groups: from `tie_groups`.
     """
@@ -183,10 +179,10 @@ def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
     """Return (k, number of rankings of length k that end within a tie), with k the greatest length.
 
-    length: number of documents of each ranking.
-    tied_end: True for a ranking that ends within a tie.
+    length: of each ranking.
+    tied_end: True if it ends within a tie.
 
-    (0, 0) if none does, or if fewer than two, or than half of the nonempty rankings, have length k.
+    (0, 0) if none does, or if length k is rare: fewer than two rankings, or than half of the nonempty ones.
     """
     if not np.count_nonzero(tied_end):
         return 0, 0
@@ -200,14 +196,17 @@ def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tup
 def ranks(ptr: Int64) -> Int64:
     """Return the rank, from 1, of each row within its query, int64[n].
 
-    ptr: int64[Q + 1], row offsets of the queries.
+    ptr: row offsets of the queries, int64[Q + 1].
     """
     return np.arange(1, int(ptr[-1]) + 1) - np.repeat(ptr[:-1], np.diff(ptr))
 
 
 def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
     """Return (row numbers, number of each row's tie group), int64 each, of rows that tie as 32-bit floats but
-    differ as doubles; rows are in order "trec"."""
+    not as doubles.
+
+    score: in order "trec".
+    """
     with np.errstate(over="ignore"):
         single = score.astype(np.float32)
     neighbours = single[1:] == single[:-1]
@@ -220,9 +219,9 @@ def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
 
 
 def float_ranks(ptr: Int64, close: tuple[Int64, Int64], documents: Strings) -> Int32 | None:
-    """Return the rank of each row in order "trec9", int32[n]; None if no rank differs from order "trec".
+    """Return the rank of each row in order "trec9", int32[n]; None if equal to order "trec".
 
-    ptr: int64[Q + 1], row offsets of the queries in order "trec".
+    ptr: row offsets of the queries, int64[Q + 1].
     close: from `close_as_floats`.
     documents: identifiers of the rows in `close`.
     """

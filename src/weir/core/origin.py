@@ -1,4 +1,4 @@
-"""The origins of scores (collection, judgments, depth), and why two scores must not be compared."""
+"""The origins of scores (collection, judgments, depth), and reasons why two scores must not be compared."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Grades(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The origin of scores; "" and None for facts that are not known."""
+    """The origin of scores; unknown facts are "" or None."""
 
     judgments: Grades | None = None
     """Judgments that the scores were computed from."""
@@ -48,8 +48,7 @@ class Origin:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all judgments: `digest`, else computed; for judgments of intents from `marks`. "" if no
-        judgments are known."""
+        """Hash of all judgments; "" if unknown."""
         if self.digest or self.judgments is None:
             return self.digest
         try:
@@ -62,7 +61,7 @@ class Origin:
 
     @property
     def asked(self) -> str:
-        """Fingerprints of judgments and queries, equal for a collection under several names; "" if not known."""
+        """Hashes of judgments and queries, equal for one collection under several names; "" if unknown."""
         queries = self.texts.split(" ")[-1]
         return f"{self.digest} {queries}" if self.digest and queries not in ("", "None") else ""
 
@@ -73,10 +72,9 @@ class Origin:
 
 
 def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
-    """Return the reasons why two scores must not be compared, as phrases to follow "they are"; [] if they may
-    be compared.
+    """Return reasons why two scores must not be compared, as phrases to follow "they are"; [] if they may be.
 
-    paired: True if values are compared by query, so that only shared queries need equal judgments.
+    paired: True if only shared queries are compared, and need equal judgments.
     """
     if first.judgments is not None and first.judgments == second.judgments:
         return []
@@ -103,10 +101,10 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def counted_once(datasets: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return {dataset: dataset that counts}: of datasets with the same queries and judgments, the first with most
-    results; statements over datasets leave the rest out.
+    """Return {dataset: dataset that represents it}: of datasets with equal queries and judgments, the first
+    with most results.
 
-    datasets: (dataset, `Origin.asked`) of each result, "" for a dataset that is like no other.
+    datasets: (dataset, `Origin.asked`) of each result; "" equals no other.
     """
     results, fullest = Counter(datasets), dict[str, str]()
     for (name, asked), count in results.items():
@@ -116,7 +114,7 @@ def counted_once(datasets: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def repeated_notes(datasets: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each group of datasets that count once; [] if each counts.
+    """Return a sentence for each group of datasets with the same queries and judgments; [] if none.
 
     datasets: from `counted_once`.
     """
@@ -135,8 +133,7 @@ def repeated_notes(datasets: Mapping[str, str]) -> list[str]:
 
 
 def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return a sentence for each part of scores, such as a measure, that different algorithms computed; [] if
-    there is none.
+    """Return a sentence for each part of scores, such as a measure, that different algorithms computed.
 
     made: {name of the scores: {part: number of its algorithm}}.
     """
@@ -153,7 +150,7 @@ def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 def judgment_marks(judgments: Grades) -> dict[str, str]:
-    """Return {query: hash of its judgments, 8 hexadecimal digits}; the order of documents does not matter."""
+    """Return {query: hash of its judgments, 8 hexadecimal digits}, whatever the order of documents."""
     return {query: _mark(grades) for query, grades in judgments.to_dict().items()}
 
 

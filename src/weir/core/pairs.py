@@ -1,4 +1,4 @@
-"""Look up (query, document) pairs in rankings or judgments with other numbers for both."""
+"""Find (query, document) pairs in rankings or judgments that number them differently."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weir.core.strings import Ids, Int32, Int64
 
 
 class HoldsPairs(Protocol):
-    """Pairs of a query and a document, each pair once: a Run or a Qrels."""
+    """Distinct pairs of a query and a document: a Run or a Qrels."""
 
     @property
     def queries(self) -> Ids:
@@ -23,18 +23,18 @@ class HoldsPairs(Protocol):
 
     @property
     def doc(self) -> Int32:
-        """The number of each row's document in `docs`, int32[n]; -1 if unknown."""
+        """Number in `docs` of each row's document, int32[n]; -1 if unknown."""
 
     def query_of_row(self) -> Int32:
-        """Return the number of each row's query in `queries`, int32[n]."""
+        """Return the number in `queries` of each row's query, int32[n]."""
 
 
 def pair_rows(
     held: HoldsPairs, queries: Ids, docs: Ids, query: NDArray[np.integer], doc: NDArray[np.integer]
 ) -> Int64:
-    """Return the row of each (query, document) pair in `held`, int64[pairs]; -1 for an absent pair.
+    """Return the row of each (query, document) pair in `held`, int64[pairs]; -1 if absent.
 
-    query, doc: int[pairs], positions in `queries` and `docs`; -1 for an unknown identifier.
+    query, doc: positions in `queries` and `docs`; -1 for an unknown identifier.
     """
     width = max(1, len(held.docs))
     rows = _keys(held.query_of_row(), held.doc, width)

@@ -34,7 +34,7 @@ MODEL = "llm:"
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """The source of each judgment, such as a person or a model."""
+    """The source of each judgment: a person, a model, or unknown."""
 
     names: tuple[str, ...]
     """Distinct origins; "" for judgments without one."""
@@ -43,7 +43,7 @@ class Origins:
 
     @staticmethod
     def of(texts: Iterable[str]) -> Origins:
-        """Return the origins of judgments from a list with a name for each; "" means no origin."""
+        """Return the origins of judgments from a name for each; "" means no origin."""
         numbers: dict[str, int] = {}
         code = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int32)
         return Origins(tuple(numbers), code)
@@ -73,7 +73,7 @@ class Origins:
     def counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
         """Return {origin: number of judgments}, most frequent first, without zeros.
 
-        rows: bool[n], the judgments to count; None for all.
+        rows: the judgments to count, bool[n]; None for all.
         """
         code = self.code if rows is None else self.code[rows]
         number = np.bincount(code, minlength=len(self.names)).tolist()
@@ -81,7 +81,7 @@ class Origins:
         return dict(sorted(counts.items(), key=lambda one: -one[1]))
 
     def counts_in_words(self, rows: NDArray[np.bool_] | None = None) -> str:
-        """Return the numbers of `counts` as text, such as "9 human, 2 llm:judge"."""
+        """Return the `counts` as text, such as "9 human, 2 llm:judge"."""
         return ", ".join(f"{n:,} {name or 'of no named origin'}" for name, n in self.counts(rows).items())
 
 
@@ -95,9 +95,7 @@ WRITE_QRELS: Hook[[Qrels, str | os.PathLike[str]], None] = Hook("writing judgmen
 
 
 class Beside(Protocol):
-    """Rules on documents, from a file that accompanies the judgments; joined with rankings as judgments
-    are.
-    """
+    """Rules on documents, from a file that accompanies the judgments."""
 
     @property
     def digest(self) -> str:
@@ -112,15 +110,12 @@ class Beside(Protocol):
         """The queries that rules name."""
 
     def join(self, run: Run, queries: Ids) -> object:
-        """Return the rules joined with a run, in the form of `Judged.beside`; `queries` are the judged queries."""
+        """Return the rules matched with a run; `queries` are the judged ones."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Qrels:
-    """Relevance judgments: one grade for each judged (query, document) pair.
-
-    An absent pair is unjudged; a grade of 0 or less means not relevant.
-    """
+    """Relevance judgments: one grade for each judged (query, document) pair; 0 or less means not relevant."""
 
     queries: Ids
     docs: Ids
@@ -143,7 +138,7 @@ class Qrels:
         """Return judgments from {query: {document: grade}}, the form of pytrec_eval, ranx and BEIR.
 
         A query may also have a list or set of relevant documents (grade 1), (document, grade) pairs or a
-        pandas Series. Queries without judgments are left out.
+        pandas Series; queries without judgments are left out.
 
         Raises BadValue for another form, a grade that is not a finite number, and a document with two grades.
         """
@@ -182,8 +177,7 @@ class Qrels:
         grade: NDArray[np.integer | np.floating],
         origin: Origins | None = None,
     ) -> Qrels:
-        """Return judgments from columns, in any order, with a query number, document number and grade for
-        each judgment.
+        """Return judgments from a query number, document number and grade for each, in any order.
 
         Raises BadValue for a pair judged twice and for a grade that is not finite or beyond ±16384.
         """
@@ -200,13 +194,16 @@ class Qrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> Qrels:
-        """Return the judgments in a file of any format (docs/formats.md); warns (LossWarning) of unread columns,
-        raises FormatError for a missing file and invalid content."""
+        """Return the judgments in a file of any format (docs/formats.md).
+
+        Warns (LossWarning) of unread columns; raises FormatError for a missing file and invalid content.
+        """
         return replace(READ_QRELS(path), name=os.path.basename(path))  # noqa: PTH119  pathlib takes long to import
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the judgments in the format of the file name's ending, by default TREC; only tables keep origins.
+        """Write the judgments in the format of the file name's ending, by default TREC; only tables keep
+        origins.
 
         Raises BadValue for an identifier that the format cannot hold.
         """
@@ -244,7 +241,7 @@ class Qrels:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {"query", "doc", "grade", and "origin" if known} with a value for each judgment."""
+        """Return {"query", "doc", "grade", and "origin" if known: a value for each judgment}."""
         names = self.queries.tolist()
         return {
             "query": [names[code] for code in self.query_of_row().tolist()],
@@ -269,13 +266,13 @@ class Qrels:
 
     @property
     def own_relevant(self) -> bool:
-        """True if a document is judged relevant to the query with the same identifier."""
+        """True if some document is relevant to the query with the same identifier."""
         relevant, own = self.grade > 0, self.docs.codes(self.queries.strings)
         return bool((self.doc[relevant] == own[self.query_of_row()[relevant]]).any())
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all judgments, in their order, and of the rules beside them: 32 hexadecimal digits."""
+        """Hash of all judgments, in order, and of the document rules: 32 hexadecimal digits."""
         whole = hashlib.sha256()
         for column in (self.queries.strings, self.docs.strings):
             column.feed(whole.update)
@@ -302,7 +299,7 @@ class Qrels:
         }
 
     def of_rows(self, rows: NDArray[np.bool_]) -> Qrels:
-        """Return the judgments for which `rows`, bool[n], is True, without a name; queries without any left are
+        """Return the judgments marked True in `rows`, bool[n], without a name; queries without any left are
         dropped."""
         query = self.query_of_row()[rows]
         judged, renumbered = np.unique(query, return_inverse=True)
@@ -324,10 +321,10 @@ class Qrels:
 
 
 def grade_of(value: object, where: str) -> float:
-    """Return a grade as int if whole, else float.
+    """Return a grade as int if whole, else float; raises BadValue for text, NaN, infinity and values beyond
+    ±16384.
 
     where: names the judgment in the message.
-    Raises BadValue for text, NaN, infinity and values beyond ±16384.
     """
     if isinstance(value, (bool, np.bool_, int, np.integer)):
         grade: float = int(value)
@@ -365,7 +362,7 @@ def grade_column(grade: NDArray[np.integer | np.floating]) -> Grades:
 
 
 def shown_number(value: object) -> str:
-    """Return a float as the shortest text that reads back as equal, such as "1.0"; of other values the repr."""
+    """Return the repr of a value; NumPy floats as Python floats."""
     return repr(float(value)) if isinstance(value, (float, np.floating)) else repr(value)
 
 
@@ -374,11 +371,9 @@ def shown_number(value: object) -> str:
 
 @checked
 def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
-    """Return all judgments of `base`, and `other`'s for pairs that `base` does not judge, with their
-    origins.
+    """Return all judgments of `base`, and `other`'s for pairs that `base` does not judge, with their origins.
 
-    `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects. Document rules are taken
-    from `base` alone.
+    Document rules are `base`'s alone.
     """
     queries, of_query = _joined(base.queries, other.queries, np.arange(len(other.queries)))
     docs, of_doc = _joined(base.docs, other.docs, np.unique(other.doc))

@@ -22,7 +22,7 @@ from weir.errors import BadValue
 
 @dataclass(frozen=True, eq=False)
 class QueryWeights:
-    """A weight for each query, such as 1 / its probability of being sampled; only ratios of weights matter."""
+    """A weight for each query, such as 1 / its sampling probability; only ratios matter."""
 
     queries: Ids
     weight: Float64
@@ -30,7 +30,7 @@ class QueryWeights:
 
     @staticmethod
     def of(weights: Mapping[str, object]) -> QueryWeights:
-        """Return weights from {query: weight}; raises BadValue for a weight that is not a finite number above 0."""
+        """Return weights from {query: weight}; raises BadValue unless each is a finite number above 0."""
         numbers = []
         for query, weight in weights.items():
             number = float(weight) if isinstance(weight, (int, float, np.number)) else math.nan
@@ -43,8 +43,7 @@ class QueryWeights:
         return QueryWeights(Ids.of(str(query) for query in weights), np.array(numbers, np.float64))
 
     def of_queries(self, queries: Ids) -> Float64:
-        """Return the weight of each of these queries, float64[n]; raises BadValue for a query without a
-        weight."""
+        """Return the weight of each query, float64[n]; raises BadValue if one has none."""
         codes = self.queries.codes(queries.strings)
         if (codes < 0).any():
             missing = queries[int(np.flatnonzero(codes < 0)[0])]
@@ -72,7 +71,8 @@ class QueryGroups:
     @staticmethod
     @named_arguments
     def of(groups: Mapping[str, object], name: str = "group") -> QueryGroups:
-        """Return groups from {query: label}; None and "" are no group. Raises BadValue for an invalid query id."""
+        """Return groups from {query: label}, None and "" being no group; raises BadValue for an invalid
+        identifier."""
         texts = ["" if label is None else str(label) for label in groups.values()]
         labels = tuple(sorted(set(texts) - {""}))
         number = {label: n for n, label in enumerate(labels)} | {"": -1}
@@ -80,9 +80,11 @@ class QueryGroups:
 
     @staticmethod
     def by_identifier(queries: Ids, rule: str) -> QueryGroups:
-        """Return groups of queries by the part of their identifier before a separator; none without such a part.
+        """Return groups of queries by the part of their identifier before a separator; identifiers without it
+        have no group.
 
-        rule: "prefix:" (first occurrence) or "stem:" (last), followed by the separator, such as "prefix:_".
+        rule: "prefix:" (before its first occurrence) or "stem:" (last) and the separator, such as "prefix:_".
+
         Raises BadValue for another rule, and if no query has a group.
         """
         kind, _, sign = rule.partition(":")
@@ -103,16 +105,15 @@ class QueryGroups:
         return f"<QueryGroups by {self.name}: {len(self.queries):,} queries in {len(self.labels):,} groups>"
 
     def rows(self, queries: Ids) -> dict[str, Int64]:
-        """Return {label: positions of its members in `queries`, int64}; groups without members there are left
-        out."""
+        """Return {label: positions of the group's queries in `queries`, int64}, without empty groups."""
         codes = self.queries.codes(queries.strings)
         at = np.where(codes >= 0, self.group[codes], -1) if len(self.queries) else codes
         found = {label: np.flatnonzero(at == number) for number, label in enumerate(self.labels)}
         return {label: rows for label, rows in found.items() if len(rows)}
 
     def lacking(self, queries: Ids) -> list[str]:
-        """Return sentences on those of `queries` that have no group, and on grouped queries that are none of them;
-        [] if each has a group."""
+        """Return sentences on `queries` without a group, and on grouped queries that are not in `queries`; []
+        if each has a group."""
         count = len(queries) - sum(map(len, self.rows(queries).values()))
         if not count:
             return []
@@ -131,7 +132,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryMetadata:
-    """Metadata columns with an entry for each query; None for a column without any entry."""
+    """Metadata of queries, as columns with an entry for each query; None for an empty column."""
 
     instruction: Strings | None = None
     """Definition of relevance for systems that follow instructions; "" for none."""
@@ -150,10 +151,10 @@ class QueryMetadata:
 
     @staticmethod
     def of(rows: Sequence[object]) -> QueryMetadata | None:
-        """Return metadata columns from a dict for each query; None if all are empty.
+        """Return metadata from a dict for each query; None if all are empty.
 
-        `instruction` and `filter` are texts, `candidates` and `excluded` lists of identifiers, `unanswerable` a
-        bool; other single values are group labels. Raises MetadataError for a wrong value of these five.
+        `instruction` and `filter` are texts, `candidates` and `excluded` lists of identifiers, `unanswerable`
+        a bool; MetadataError for another type. Other single values are group labels.
         """
         records = [row if isinstance(row, Mapping) else {} for row in rows]
         candidates: list[list[str]] | None = _column(records, "candidates", _identifiers, [])
@@ -193,14 +194,14 @@ class QueryMetadata:
         return {name: column for name, column in columns.items() if column is not None}
 
     def lists(self) -> list[tuple[str, DocumentLists]]:
-        """Return ("candidates", lists) and ("excluded", lists), each only if a query has a nonempty list."""
+        """Return ("candidates", lists) and ("excluded", lists), without columns of only empty lists."""
         both = (("candidates", self.candidates), ("excluded", self.excluded))
         return [(name, lists) for name, lists in both if lists is not None and lists.listed()]
 
     def fitting(self) -> DocumentMasks | None:
         """Return the documents that pass each query's filter; None without filters.
 
-        Raises BadValue for filters that have not been evaluated on documents.
+        Raises BadValue if the filters have not been evaluated on documents.
         """
         if self.filter is not None and self.permitted is None:
             raise BadValue(
@@ -209,8 +210,7 @@ class QueryMetadata:
         return self.permitted
 
     def rows(self) -> list[dict[str, object]]:
-        """Return {column: value} for each query, without empty values; `QueryMetadata.of` rebuilds equal
-        metadata."""
+        """Return {column: value} for each query, without empty values; inverts `QueryMetadata.of`."""
         columns = {name: column.tolist() for name, column in {**self.groups, **self._columns()}.items()}
         return [
             {name: value for name, value in zip(columns, row, strict=True) if value}
@@ -218,8 +218,7 @@ class QueryMetadata:
         ]
 
     def take(self, codes: NDArray[np.integer]) -> QueryMetadata:
-        """Return the metadata of the queries with these numbers, in this order; columns left empty become None,
-        except document lists and filters."""
+        """Return the metadata of the queries at these positions, in this order."""
         instruction = None if self.instruction is None else self.instruction.take(codes)
         flags = None if self.unanswerable is None else self.unanswerable[codes]
         groups = {name: labels.take(codes) for name, labels in self.groups.items()}
@@ -235,7 +234,7 @@ class QueryMetadata:
 
 
 class MetadataError(ValueError):
-    """Raised for a metadata value of the wrong type; `row` is its query's number."""
+    """Raised for a metadata value of the wrong type; `row` is the query's position."""
 
     def __init__(self, row: int, found: str, expected: str) -> None:
         super().__init__(f"{found}; expected {expected}")

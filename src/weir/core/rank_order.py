@@ -1,4 +1,4 @@
-"""Check whether row order, ranks and scores of rankings agree, and say where they do not."""
+"""Check whether row order, ranks and scores of rankings agree."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ CHANCE_OF_RANKS = 0.05
 
 @dataclass(frozen=True)
 class OrderCounts:
-    """Counts of rankings whose row order, ranks and scores agree or not; counts of several blocks of a file add
-    up."""
+    """Counts of rankings whose row order, ranks and scores agree or not; a file's blocks add up."""
 
     ranked: int = 0
     """Rankings with two rows of different ranks and different scores."""
@@ -72,8 +71,7 @@ class OrderCounts:
         return self.rows > 1 and self.count_up and bool(self.fractional or (self.exactly and self.fall))
 
     def doubts(self) -> tuple[str, ...]:
-        """Return a sentence for each sign that an order other than descending scores was meant; () if there is
-        none."""
+        """Return a sentence for each sign that an order other than descending scores was meant."""
         said = []
         if self.contrary:
             how = "scores rise from rank to rank, as distances do,"
@@ -100,10 +98,10 @@ def _any_in(steps: Flags, begins: Int64) -> Flags:
 
 
 def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> OrderCounts:
-    """Return counts of how often row order, or ranks if given, agree with scores.
+    """Return how often row order, or ranks if given, agree with scores.
 
-    cuts: int64[rankings + 1], first row of each nonempty ranking, and the end.
-    score, rank: float64[rows]; NaN for a row without a rank, None if no row has a rank.
+    cuts: first row of each nonempty ranking, and the end, int64[rankings + 1].
+    score, rank: float64[rows]; the rank is NaN for a row without one.
     """
     if len(score) == 0:
         return OrderCounts()
@@ -174,11 +172,10 @@ def _against_ranks(query: Int64, rank: Float64, score: Float64) -> tuple[int, in
 
 
 def may_rise(cuts: Int64, score: Float64) -> bool:
-    """Return False if scores certainly do not rise in most rankings; True is not certain.
+    """Return False if scores certainly do not rise in most rankings; True is only a guess from three scores
+    of each.
 
-    Only the first two scores of each ranking and its last are looked at.
-
-    cuts: see `order_counts`.
+    cuts: first row of each nonempty ranking, and the end.
     """
     begins, ends = cuts[:-1], cuts[1:] - 1
     first, second, last = score[begins], score[np.minimum(begins + 1, ends)], score[ends]
@@ -190,13 +187,11 @@ def may_rise(cuts: Int64, score: Float64) -> bool:
 def counts_of_block(
     cuts: Int64, score: Float64, ranks: Callable[[int], Float64 | None], before: OrderCounts | None
 ) -> OrderCounts:
-    """Return `order_counts` of one block of a file's rankings, without earlier blocks.
+    """Return `order_counts` of one block of a file's rankings.
 
-    cuts, score: see `order_counts`.
-    ranks: returns the ranks of the block's first n rows.
+    ranks: returns the ranks of the block's first n rows; after HEAD_ROWS of the file read only if a score
+        rises.
     before: sum of the earlier blocks' counts; None for the first block.
-
-    If no score rises, ranks are read only in a file's first HEAD_ROWS.
     """
     rises = score[1:] > score[:-1]
     rises[cuts[1:-1] - 1] = False
@@ -215,7 +210,7 @@ def counts_of_block(
 
 
 def counts_of_scores(rankings: Iterable[Iterable[float]]) -> OrderCounts:
-    """Return `order_counts` of rankings given as lists of scores in row order; empty ones do not count."""
+    """Return `order_counts` of rankings given as lists of scores in row order; empty ones are ignored."""
     rows = [row for row in map(list, rankings) if row]
     cuts = np.cumsum([0, *map(len, rows)])
     return order_counts(cuts, np.array(list(chain.from_iterable(rows)), np.float64))

@@ -31,12 +31,12 @@ class Result(Protocol):
 
 
 def result_text(result: Result) -> str:
-    """Return a result's tables and notes as plain text; classes use it as `__repr__`."""
+    """Return a result's tables and notes as plain text, for `__repr__`."""
     return tables_as_text(result.tables(), "text", notes=result.notes())
 
 
 def result_html(result: Result) -> str:
-    """Return a result's tables and notes as HTML; classes use it as `_repr_html_`."""
+    """Return a result's tables and notes as HTML, for `_repr_html_`."""
     return notebook_html(result.tables(), result.notes())
 
 
@@ -49,7 +49,7 @@ LEADING = (
 
 @dataclass(frozen=True)
 class ResultKind(Generic[T]):
-    """How results of one class, such as comparisons, are printed and exported."""
+    """How results of one class are printed and exported."""
 
     name: str
     """Name in saved results, for which an entry point in the group `weir.results` names the kind."""
@@ -81,7 +81,7 @@ _KIND_OF: dict[type, ResultKind[Any]] = {}
 
 
 def member_text(one: object) -> str:
-    """Return one result as the text of its tables, for `__repr__`; the default repr if its class has no ResultKind."""
+    """Return one result's tables as text; its default repr if its class has no ResultKind."""
     kind = _KIND_OF.get(type(one))
     return object.__repr__(one) if kind is None else tables_as_text(kind.tables((one,)), "text")
 
@@ -93,6 +93,5 @@ def member_html(one: object) -> str:
 
 
 def json_lines(records: Iterable[Mapping[str, object]]) -> str:
-    """Return a JSON object for each record, at full precision, in lines without a last line end; NaN becomes
-    null."""
+    """Return a JSON object for each record, a line each, at full precision; NaN becomes null."""
     return "\n".join(json.dumps(json_value(record), ensure_ascii=False) for record in records)

@@ -1,4 +1,4 @@
-"""Recognise by their values exchanged columns of rankings and judgments, and one given in the other's place."""
+"""Recognise exchanged columns, and rankings given as judgments or the reverse, by their values."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def _is_grade(name: str) -> bool:
 
 
 def like_grades(names: Strings) -> bool:
-    """Return True if all names are grades on a usual scale, -2 to 4; False for no names."""
+    """Return True if there are names and all are grades from -2 to 4."""
     return len(names) > 0 and int(names.lengths().max()) <= 2 and set(names.tolist()) <= _SCALE
 
 
 def refuse_grades_as_documents(docs: Strings, grades: Sequence[str], name: object = None) -> None:
-    """Raise FormatError, without a `name` BadValue, if documents and grades are exchanged; pass for few rows.
+    """Raise FormatError (BadValue without a `name`) if documents and grades are exchanged; too few rows pass.
 
-    docs, grades: cells of the two columns of judgments.
+    docs, grades: texts in the two columns of judgments.
     """
     if len(docs) < MANY_QUERIES or not like_grades(docs):
         return
@@ -99,11 +99,11 @@ def refuse_exchanged_columns(qrels: Qrels, run: Run, where: str = "") -> None:
 
 
 def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
-    """Return why grades must be scores of rankings, as part of a sentence; "" if they may well be grades.
+    """Return why grades must be scores of rankings, as a clause; "" if they may be grades.
 
     grade: grades of each query, one query after another.
-    ptr: int64[Q + 1], offsets of the queries.
-    deeper: True if the rankings given with them are much shorter. Equal values then do not speak for grades.
+    ptr: offsets of the queries, int64[Q + 1].
+    deeper: the rankings given with them are much shorter, so that equal values do not speak for grades.
     """
     deep, fractional = len(grade) >= _COUNTED * max(len(ptr) - 1, 1), grade.dtype.kind == "f"
     if not (deep or fractional) or (not fractional and grade.max() < GRADES.stop):
@@ -124,10 +124,10 @@ def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
 
 
 def refuse_exchanged_files(judged: Judged, run: Run | Callable[[], Run], where: str = "") -> None:
-    """Raise BadValue if the run and the judgments are exchanged; warn (RankingWarning) if all scores are the
-    judged grades.
+    """Raise BadValue if the run and the judgments are exchanged; warn (RankingWarning) if this is only
+    likely.
 
-    run: the run, or a function that returns it, called only if needed.
+    run: the run, or a function that returns it if needed.
     where: beginning of messages on the run, such as "run.trec: ".
     """
     returned, grades = int(judged.retrieved.sum()), len(judged.ideal)
@@ -154,12 +154,12 @@ def refuse_exchanged_files(judged: Judged, run: Run | Callable[[], Run], where: 
 
 
 def warn_exchanged(why: str) -> None:
-    """Warn (RankingWarning) that, for the reason `why`, judgments and run may be exchanged."""
+    """Warn (RankingWarning) that judgments and run may be exchanged, with the reason `why`."""
     warn_of_ranking(f"{why}; judgments come first, then the run")
 
 
 def judged_run(run: Run, qrels: Qrels, where: str = "") -> Judged:
-    """Return a run joined with judgments; raises BadValue and warns as `refuse_exchanged_files`."""
+    """Return a run matched with judgments; raises BadValue and warns as `refuse_exchanged_files`."""
     judged = Judged.of(run, qrels)
     refuse_exchanged_files(judged, run, where)
     return judged
@@ -213,8 +213,8 @@ def _like_fractions(names: Strings) -> bool:
 
 
 def ranks_as_documents(run: Run) -> str:
-    """Return a clause that each ranking's documents are its ranks, 1, 2, 3 ... or 0, 1, 2 ...; "" if not, or if
-    no ranking is long."""
+    """Return a clause that documents are named by their ranks, 1, 2, 3 ... or 0, 1, 2 ...; "" if not, or if
+    rankings are short."""
     lengths = np.diff(run.ptr)
     longest = int(lengths.max(initial=0))
     if longest < _COUNTED:

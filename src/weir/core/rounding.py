@@ -13,10 +13,7 @@ def score(value: float) -> str:
 
 
 def between(low: float | None, high: float | None, shown: Callable[[float], str] = score) -> str:
-    """Return an interval as "[low, high]"; "[-]" if a bound is None or NaN.
-
-    shown: formats each bound.
-    """
+    """Return an interval as "[low, high]", each bound as text by `shown`; "[-]" if a bound is None or NaN."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return "[-]"
     return f"[{shown(low)}, {shown(high)}]"
@@ -28,24 +25,25 @@ def short_score(value: float) -> str:
 
 
 def typeset_change(value: float) -> str:
-    """Return a signed difference with four decimals and a typographic minus; "0" if it rounds to 0, "-" for NaN."""
+    """Return a signed difference with four decimals and a typographic minus; "0" if rounded to 0, "-" for
+    NaN."""
     shown = f"{value:+.4f}"
     return "-" if math.isnan(value) else "0" if float(shown) == 0 else typeset(shown)
 
 
 def coarse_score(value: float) -> str:
-    """Return a score or a difference as text with two decimals, "nan" for NaN."""
+    """Return a number with two decimals; "nan" for NaN."""
     return f"{value:.2f}"
 
 
 def share_change(ratio: float) -> str:
-    """Return a ratio minus 1 as a signed percentage, such as "+5.0%"; "0%" if it rounds to 0."""
+    """Return a ratio minus 1 as a signed percentage, such as "+5.0%"; "0%" if rounded to 0."""
     shown = f"{ratio - 1:+.1%}"
     return "0%" if shown in ("+0.0%", "-0.0%") else shown
 
 
 def typeset(sentence: str) -> str:
-    """Return a sentence with typographic minus signs, and 0 for signed numbers such as +0.0000."""
+    """Return a sentence with typographic minus signs; signed zeros such as +0.0000 become 0."""
     return _MINUS.sub("−", _ZERO.sub("0", sentence))
 
 
@@ -54,12 +52,12 @@ _MINUS = re.compile(r"(?<![\w)\]-])-(?=\.?\d)")
 
 
 def count(value: float, decimals: int = 0) -> str:
-    """Return a number rounded to `decimals`, with commas between thousands, such as "1,234"."""
+    """Return a number with commas between thousands, such as "1,234"."""
     return f"{value:,.{decimals}f}"
 
 
 def percent(value: float, decimals: int = 1) -> str:
-    """Return a share (0 to 1) as a percentage with `decimals` decimals, such as "5.0%"; "nan%" for NaN."""
+    """Return a share (0 to 1) as a percentage, such as "5.0%"; "nan%" for NaN."""
     return f"{value:.{decimals}%}"
 
 
@@ -74,12 +72,12 @@ def percent_step(value: float) -> str:
 
 
 def change(value: float) -> str:
-    """Return a signed difference with four decimals; "+0.0000" if it rounds to 0, "-" for NaN."""
+    """Return a signed difference with four decimals; "-" for NaN."""
     return "-" if math.isnan(value) else f"{value:+.4f}".replace("-0.0000", "+0.0000")
 
 
 def probability(value: float) -> str:
-    """Return a p-value with four decimals; "<0.0001" if it rounds to zero, "-" for NaN."""
+    """Return a p-value with four decimals; "<0.0001" if smaller, "-" for NaN."""
     if math.isnan(value):
         return "-"
     return "<0.0001" if value < 0.00005 else f"{value:.4f}"
@@ -96,7 +94,7 @@ def exact(value: float) -> str:
 
 
 def figure(value: float | None) -> str:
-    """Return a measured quantity with about three digits, at most two decimals; "-" for None or NaN."""
+    """Return a quantity with about three digits; "-" for None or NaN."""
     if value is None or math.isnan(value):
         return "-"
     decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
@@ -109,7 +107,7 @@ def money(value: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time with about two digits in s, min, h or days; "-" for None."""
+    """Return a time with about two digits, in s, min, h or days; "-" for None."""
     if seconds is None:
         return "-"
     for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
@@ -119,7 +117,7 @@ def duration(seconds: float | None) -> str:
 
 
 def bytes_text(count: float | None) -> str:
-    """Return a number of bytes with about two digits in kB, MB, GB or TB (powers of 1,000); "-" for None."""
+    """Return a number of bytes with about two digits, in kB, MB, GB or TB; "-" for None."""
     if count is None:
         return "-"
     for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
@@ -133,12 +131,12 @@ def _two(value: float) -> str:
 
 
 def one_or_more(count: int, one: str, more: str) -> str:
-    """Return the singular `one` for a count of 1, else the plural `more`."""
+    """Return `one` for a count of 1, else `more`."""
     return one if count == 1 else more
 
 
 def counted(count: int, one: str, more: str = "") -> str:
-    """Return a count with its noun, such as "2 queries"; the plural is `more`, by default `one` + "s"."""
+    """Return a count with its noun, such as "2 queries"; the plural defaults to `one` + "s"."""
     return f"{count:,} {one_or_more(count, one, more or one + 's')}"
 
 

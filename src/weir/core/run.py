@@ -41,7 +41,8 @@ WRITE_RUN: Hook[[Run, str | os.PathLike[str]], None] = Hook("writing a run")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """Rankings of a system, one for each query, without duplicates, by descending score, then document id."""
+    """Rankings of a system, one for each query, in result order: descending score, then descending document
+    id."""
 
     queries: Ids
     """All queries searched; a ranking may be empty."""
@@ -67,10 +68,10 @@ class Run:
     def of(rankings: Mapping[Any, Any], name: str = "run", ties: Ties = "trec") -> Run:
         """Return a run from {query: {document: score}}, the form of pytrec_eval, ranx and BEIR.
 
-        A ranking may also be n documents in rank order (scores n to 1), (document, score) pairs, an array, or a
-        pandas Series.
+        A ranking may also be n documents in rank order (scores n to 1), (document, score) pairs, an array or
+        a pandas Series.
 
-        ties: as for `load`.
+        ties: "trec", or "trec9" to compare scores as 32-bit floats.
 
         Raises BadRanking for a score that is not a finite number, a repeated document, and any other form.
         """
@@ -101,7 +102,7 @@ class Run:
         score: Float64,
         named: Named | None = None,
     ) -> Run:
-        """Return a run from columns, in any order, with a query number, document number and score for each row.
+        """Return a run from a query number, document number and score for each row, in any order.
 
         Raises BadRanking for a repeated document or a score that is not finite.
         """
@@ -127,14 +128,14 @@ class Run:
 
         ties: "trec", or "trec9" to compare scores as 32-bit floats.
 
-        Warns (RankingWarning) if ranks contradict scores, which decide. Raises FormatError for a missing file and
-        an invalid line, BadValue for a folder of several systems, BadRanking for a repeated document.
+        Warns (RankingWarning) if ranks contradict scores, which decide. Raises FormatError for a missing file
+        or invalid line, BadValue for a folder of several systems, BadRanking for a repeated document.
         """
         return READ_RUN(path, ties)
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run atomically, in the format of the file name's ending, by default TREC.
+        """Write the run in the format of the file name's ending, by default TREC.
 
         Raises BadValue for an identifier that the format cannot hold.
         """
@@ -168,7 +169,7 @@ class Run:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {"query", "doc", "rank", "score"} with a value for each row, in rank order.
+        """Return {"query", "doc", "rank", "score": a value for each row}, in rank order.
 
         Raises BadValue if document identifiers were not read.
         """
@@ -198,7 +199,7 @@ class Run:
         }
 
     def top(self, k: int) -> Run:
-        """Return the run with the first k documents of every ranking; raises BadValue for k below 1."""
+        """Return the run cut at rank k; raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         return self._keep(self.ranks() <= k)
@@ -208,9 +209,9 @@ class Run:
         return ranks(self.ptr)
 
     def without_self(self) -> Run:
-        """Return the run without documents that have the identifier of their query, as for ArguAna and Quora.
+        """Return the run without documents that have their query's identifier, as for ArguAna and Quora.
 
-        To keep k documents, search k + 1. Raises BadValue if document identifiers were not read.
+        Raises BadValue if document identifiers were not read.
         """
         self.refuse_nameless()
         own = self.docs.codes(self.queries.strings)
@@ -219,11 +220,11 @@ class Run:
     def collapsed(self, parents: Mapping[str, str] | str) -> Run:
         """Return the run of whole documents, each with the score of its best passage.
 
-        parents: {passage: document}, or the separator, in its last place, before the passage number ("d1#3");
-            an identifier without it stays.
+        parents: {passage: document}, or the separator before the passage number ("#" in "d1#3"); the last one
+            counts, an identifier without it stays.
 
-        Raises BadValue for a passage without a document, a separator that no identifier has, and if
-        identifiers were not read.
+        Raises BadValue for a passage without a document, a separator in no identifier, and if identifiers
+        were not read.
         """
         self.refuse_nameless()
         names = self.docs.tolist()
@@ -244,8 +245,7 @@ class Run:
     def by_identifier(self, queries: Queries) -> Run:
         """Return the run with query identifiers in place of query texts, and warn (RankingWarning).
 
-        The run is returned as it is if it has an identifier of `queries`, if no text is known, and if texts are
-        ambiguous.
+        Unchanged if a query is known by identifier, if no text is known, or if texts are ambiguous.
         """
         if not len(self.queries) or (queries.ids.codes(self.queries.strings) >= 0).any():
             return self
@@ -262,8 +262,7 @@ class Run:
         """Return the run with only the documents that the candidates, exclusions and filters of `queries`
         allow.
 
-        Rankings of queries that are not among `queries` stay. Raises BadValue for filters not yet evaluated on
-        documents.
+        Rankings of other queries stay. Raises BadValue if filters have not been evaluated on documents.
         """
         metadata = queries.metadata
         if metadata is None:
@@ -290,7 +289,7 @@ class Run:
         return self._keep(self._listed(candidates) | (candidates.lengths() == 0)[self.query_of_row()])
 
     def permitted(self, masks: DocumentMasks) -> Run:
-        """Return the run with only the documents that the masks of its queries permit.
+        """Return the run with only the documents that the masks permit.
 
         Raises BadValue if document identifiers were not read.
         """
@@ -299,16 +298,15 @@ class Run:
         return self._keep(masks.allow(self.query_of_row(), doc))
 
     def tied_beyond(self, k: int) -> NDArray[np.bool_]:
-        """Return True for each query whose documents at ranks k and k + 1 tie by the run's `ties`, bool[Q]."""
+        """Return True for each query whose documents at ranks k and k + 1 are tied, bool[Q]."""
         return tied_beyond(self.ptr, compared(self.score, self.ties), k)
 
     def tied(self) -> Int32:
-        """Return the number of documents of each query that share their score with another, int32[Q]."""
+        """Return the number of documents of each query with the score of another, int32[Q]."""
         return tied(self.ptr, tie_groups(self.ptr, compared(self.score, self.ties)))
 
     def float_ranks(self) -> Int32 | None:
-        """Return the rank of each row by scores as 32-bit floats, int32[n]; None if no rank changes, or if
-        unknown."""
+        """Return each row's rank by scores as 32-bit floats, int32[n]; None if no rank changes or unknown."""
         if self.ties == "trec9" or int(self.doc.min(initial=0)) < 0:
             return self.float_rank
         close = close_as_floats(self.ptr, self.score)

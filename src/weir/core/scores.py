@@ -48,7 +48,7 @@ class Note:
         return f"{self}; {self.details}" if self.details else str(self)
 
     def about(self, name: str) -> Note:
-        """Return the note with `name: ` before its text, unless the text begins with that."""
+        """Return the note, with `name: ` before its text unless already there."""
         return self if self.text.startswith(f"{name}: ") else replace(self, text=f"{name}: {self.text}")
 
 
@@ -79,7 +79,8 @@ class LabelUse:
 
 @dataclass(frozen=True)
 class Row:  # noqa: PLW1641  the dataclass makes the hash
-    """One line of a result table: the mean of a measure over the judged queries of a dataset, with its interval."""
+    """A line of a result table: a measure's mean over the judged queries of a dataset, with its confidence
+    interval."""
 
     dataset: str
     system: str
@@ -126,12 +127,12 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
 
     @property
     def called(self) -> str:
-        """The name to show: the title, else the system's name."""
+        """Title, or the system's name without one."""
         return self.title or self.system
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:
-        """Return the row that `to_dict` wrote as a dict; raises KeyError or TypeError for another dict."""
+        """Return the row of a dict from `to_dict`; raises KeyError or TypeError for another dict."""
         values: dict[str, Any] = {}
         for name, column in Row.__dataclass_fields__.items():
             if name in fields or column.default is MISSING:
@@ -154,7 +155,7 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasureScores(Mapping[str, float]):
-    """The values of one measure, as a mapping by query: NaN where undefined, logarithms for geometric measures."""
+    """Values of one measure, a mapping by query: NaN if undefined, logarithms for geometric measures."""
 
     measure: str
     queries: Ids
@@ -215,9 +216,9 @@ def known_mean(values: Float64) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores:
-    """Values of measures by query, not rounded; prints as a table of means with their intervals.
+    """Unrounded values of measures for each query; prints as a table of means with their intervals.
 
-    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives a measure's values; iteration yields names of measures.
+    A mapping: `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives a measure's values.
     """
 
     measures: tuple[str, ...]
@@ -267,7 +268,7 @@ class Scores:
         return len(self.measures)
 
     def keys(self) -> tuple[str, ...]:
-        """Return the names of the measures, so that `dict(scores)` works."""
+        """Return the names of the measures."""
         return self.measures
 
     __repr__ = results.result_text
@@ -287,11 +288,11 @@ class Scores:
     @staticmethod
     @checked
     def from_dict(values: Mapping[str, Mapping[str, float]]) -> Scores:
-        """Return scores from {measure: {query: value}}, with all queries answered; NaN means undefined, values of
-        geometric measures are logarithms.
+        """Return scores from {measure: {query: value}}: NaN is undefined, values of geometric measures are
+        logarithms.
 
-        Names of measures are not checked. Raises BadValue for no values, measures of different queries, and a
-        geometric measure with a value above 0 and none below.
+        Names of measures are not checked; all queries count as answered. Raises BadValue for no values,
+        measures of different queries, and a geometric measure with a value above 0 and none below.
         """
         first = next(iter(values.values()), {})
         if not first:
@@ -325,17 +326,16 @@ class Scores:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> Scores:
-        """Return the scores that `save` wrote to a file. Raises FormatError for a missing or other file."""
+        """Return the scores saved in a file; raises FormatError for a missing or other file."""
         return READ_SCORES(path)
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all values and metadata to a JSON file at full precision, for `load`."""
+        """Write all values and metadata to a JSON file at full precision."""
         WRITE_SCORES(self, path)
 
     def take(self, rows: Int64) -> Scores:
-        """Return the scores of the queries at these positions, without `tied`, `ignored` and `remarks`, which
-        are of all queries."""
+        """Return the scores of the queries at these positions, without `tied`, `ignored` and `remarks`."""
         ends = [None if end is None else end[:, rows] for end in (self.low, self.high)]
         judged = None if self.judged is None else self.judged[rows]
         return Scores(
@@ -357,15 +357,15 @@ class Scores:
     def by(self, groups: object) -> GroupedScores:
         """Return the scores of each group of queries, with macro and micro means; prints as a table.
 
-        groups: "prefix:_" or "stem:-" on identifiers, {query: label}, weir.stats.QueryGroups, or a file of
-            queries and labels.
+        groups: "prefix:_" or "stem:-" on identifiers, {query: label}, QueryGroups, or a file of queries and
+            labels.
 
         Raises BadValue if no query has a group, FormatError for an invalid file.
         """
         return SCORES_BY(self, groups)
 
     def of(self, measure: object) -> Float64:
-        """Return the values of a measure, under any of its names, float64[Q]. Raises UnknownName if absent."""
+        """Return a measure's values, float64[Q]; raises UnknownName if absent."""
         values: Float64 = self.values[self._number(str(measure))]
         return values
 
@@ -381,8 +381,7 @@ class Scores:
         return self.measures.index(measure)
 
     def id_order(self) -> Int64:
-        """Return the positions of queries by descending identifier, int64[Q], the order in which they are
-        resampled."""
+        """Return the positions of queries by descending identifier, int64[Q]."""
         return np.argsort(self.queries.tie_ranks)
 
     def in_id_order(self, measure: str) -> Float64:
@@ -390,8 +389,8 @@ class Scores:
         return self.of(measure)[self.id_order()]
 
     def mean(self, measure: object) -> float:
-        """Return a measure's mean over the queries for which it is defined, geometric for geometric measures;
-        NaN if none.
+        """Return a measure's mean over the queries for which it is defined (geometric for geometric
+        measures); NaN if none.
 
         Raises UnknownName if absent.
         """
@@ -422,8 +421,8 @@ class Scores:
         return counts
 
     def movable(self) -> Int64:
-        """Return, for each measure, the number of queries whose value depends on the order of ties, int64[M]; 0
-        if ties were not examined."""
+        """Return the number of queries whose value depends on the order of ties, for each measure, int64[M];
+        0 if not computed."""
         if self.low is None or self.high is None:
             return np.zeros(len(self.measures), np.int64)
         changes = (self.low != self.high) & ~np.isnan(self.values)  # NaN differs from itself: it is not known
@@ -431,8 +430,8 @@ class Scores:
         return counts
 
     def tie_bounds(self) -> Float64:
-        """Return the (lowest, highest) mean of each measure over all orders of ties, float64[M, 2]; NaN if
-        not known."""
+        """Return each measure's (lowest, highest) mean over all orders of ties, float64[M, 2]; NaN if
+        unknown."""
         if self.low is None or self.high is None:
             return np.full((len(self.measures), 2), np.nan)
         ends = np.stack(
@@ -455,8 +454,8 @@ class Scores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedScores(Mapping[str, Scores]):
-    """Scores of groups of queries, as a mapping by label; prints as a table with macro mean (groups weigh the
-    same) and mean over all queries."""
+    """Scores of groups of queries, a mapping by label; prints as a table with the macro mean (of the groups)
+    and the mean over all queries."""
 
     name: str
     whole: Scores
@@ -502,7 +501,7 @@ class GroupedScores(Mapping[str, Scores]):
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {"group", "query", each measure: values}, an entry for each query of each group."""
+        """Return {"group", "query", each measure: a value for each query of each group}."""
         lines = [
             {"group": group, "query": query} | dict(zip(one.measures, values, strict=True))
             for group, one in self.items()
@@ -511,12 +510,11 @@ class GroupedScores(Mapping[str, Scores]):
         return frames.columns_of(lines)
 
     def micro(self) -> dict[str, float]:
-        """Return {measure: mean over all queries}, also those without a group."""
+        """Return {measure: mean over all queries}, including those without a group."""
         return self.whole.means()
 
     def macro(self) -> dict[str, float]:
-        """Return {measure: unweighted mean of the groups' means}; undefined groups are left out, NaN if all
-        are."""
+        """Return {measure: unweighted mean of the groups' means}, without undefined ones; NaN if all are."""
         means = np.array([part.mean_values() for part in self.parts.values()])
         defined = [column[~np.isnan(column)] for column in means.T]
         return {
@@ -526,7 +524,7 @@ class GroupedScores(Mapping[str, Scores]):
 
 
 def averaged(mean: float, geometric: bool) -> float:
-    """Return a mean or bound as reported: exponentiated if `geometric`, as it is then of logarithms."""
+    """Return a mean or bound as reported: exponentiated if `geometric`."""
     return math.exp(mean) if geometric else mean
 
 
@@ -535,7 +533,7 @@ def averaged(mean: float, geometric: bool) -> float:
 
 @dataclass(frozen=True, eq=False)
 class JudgedScores:
-    """The scores of a system on one collection, with hashes of its judgments."""
+    """The scores of a system on one collection, with hashes of the judgments."""
 
     scores: Scores
     marks: Mapping[str, str] = field(default_factory=dict)
@@ -572,7 +570,7 @@ class SystemScores:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {"dataset": names, "query": ids, measure: values}, one entry a query of each collection; None for a
+        """Return {"dataset", "query", each measure: a value for each query of each collection}; None for a
         measure that a collection lacks."""
         lines = [
             {"dataset": name, "query": query} | dict(zip(one.scores.measures, values, strict=True))

@@ -18,8 +18,8 @@ _LONGEST = 1000  # characters of a name that is looked into
 def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return a distinct short label for each system: `dense("minilm", dtype="bf16")` gives minilm.
 
-    Labels leave out settings, and the function around a model's name. Equal labels get back the settings that
-    differ, else the function, else the full name. Names that are no expressions stay.
+    Equal labels get back the settings that differ, else the function, else the full name. Names that are no
+    expressions stay.
 
     chosen: {name: label} of systems with a fixed label.
     """
@@ -47,7 +47,7 @@ def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -
 
 
 def short_legend(short: Mapping[str, str]) -> list[str]:
-    """Return a line "label: name" for each system with a short name.
+    """Return a line "label: name" for each shortened name.
 
     short: {name: label}.
     """
@@ -55,8 +55,7 @@ def short_legend(short: Mapping[str, str]) -> list[str]:
 
 
 def run_titles(names: Sequence[str]) -> dict[str, str]:
-    """Return {name: title}: `run("runs/bm25.trec")` has the title bm25; other systems, and runs of equal titles,
-    have their name."""
+    """Return {name: title}: bm25 for `run("runs/bm25.trec")` if distinct; the name itself for other systems."""
     short = dict(zip(names, short_names(names), strict=True))
     trees = {name: _tree(name) for name in names}
     files = {n for n, t in trees.items() if isinstance(t, ast.Call) and ast.unparse(t.func) == "run"}
@@ -64,8 +63,7 @@ def run_titles(names: Sequence[str]) -> dict[str, str]:
 
 
 def look_alike_notes(names: Iterable[str]) -> list[str]:
-    """Return a sentence for each set of names that differ only in blanks or Unicode composition (NFC, NFD); []
-    if none do."""
+    """Return a sentence for each set of names that differ only in blanks or Unicode composition (NFC, NFD)."""
     looks: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         looks.setdefault(" ".join(normalize("NFC", name).split()), []).append(ascii(name))
@@ -73,8 +71,8 @@ def look_alike_notes(names: Iterable[str]) -> list[str]:
 
 
 def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
-    """Return the systems that a text means: by name, else title, else short name, else the last parts of a run
-    file's path; empty if none.
+    """Return the systems that a text means, by name, else title, short name, or end of a run file's path;
+    empty if none.
 
     titles: {name: title}.
     """
@@ -103,7 +101,7 @@ _OF_DATASET = "{dataset}"
 
 
 def run_file_name(name: str) -> str:
-    """Return the name of a run file without its format's endings and without "{dataset}"."""
+    """Return the name of a run file without its format's endings and "{dataset}"."""
     short = _RUN_ENDING.sub("", name)
     if _OF_DATASET in short:
         short = short.replace(_OF_DATASET, "").strip("._- ")

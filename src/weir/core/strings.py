@@ -1,4 +1,4 @@
-"""Columns of strings, and numbered identifiers, without a Python object for each string."""
+"""Columns of strings, and numbered identifiers, in arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def offsets(lengths: NDArray[np.integer] | NDArray[np.bool_]) -> Int64:
 
 
 def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Return (the numbers begin[i] to end[i] - 1 for all i, concatenated; the i of each number), int64 each."""
+    """Return (all numbers from begin[i] to end[i] - 1, for each i in turn; the i of each number), int64 each."""
     length = end - begin
     of = np.repeat(np.arange(len(length)), length)
     return np.arange(len(of)) + (begin - (np.cumsum(length) - length))[of], of
@@ -37,7 +37,7 @@ def valid_offsets(ptr: Int64, total: int) -> bool:
 
 
 def is_permutation(order: NDArray[np.integer]) -> bool:
-    """Return True if an array of length n has each number from 0 to n - 1 exactly once."""
+    """Return True if an array of length n has each of 0 to n - 1 exactly once."""
     n = len(order)
     if not in_range(order, n):
         return False
@@ -65,7 +65,7 @@ def load_words(
     data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
     """Return the first eight bytes of each string data[start[i] : start[i] + length[i]] as a little-endian
-    word, uint64[n], zero beyond the string."""
+    word, uint64[n], padded with zeros."""
     if len(data) < 8:
         data = np.concatenate([data, np.zeros(8, np.uint8)])
     data = np.ascontiguousarray(data)
@@ -112,10 +112,8 @@ def _hash_block(
 def hash_strings(
     data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of each byte string data[start[i] : start[i] + length[i]], uint64[n].
-
-    Equal on every machine and to `weir.kernels.lines.hash_bytes`.
-    """
+    """Return a 64-bit hash of each byte string data[start[i] : start[i] + length[i]], uint64[n], equal on
+    every machine."""
     start = np.asarray(start, np.int64)
     length = np.asarray(length, np.int64)
     out = np.empty(len(start), np.uint64)
@@ -159,7 +157,7 @@ class StringColumn(Protocol):
         """Return the size of each string in bytes, int64[n]."""
 
     def slice(self, start: int, stop: int) -> Strings:
-        """Return the strings start to stop - 1, clipped to the column as in a list's slice."""
+        """Return the strings start to stop - 1, clipped as in a list's slice."""
 
     def take(self, codes: NDArray[np.integer]) -> Strings:
         """Return a copy of the strings at these positions, in this order."""
@@ -178,7 +176,7 @@ SHOWN_STRINGS, SHOWN_CHARACTERS = 5, 40
 
 
 def shown_beginning(column: StringColumn) -> str:
-    """Return the number of strings and the first five, cut to 40 characters, as text for a repr."""
+    """Return the number of strings and the first five, cut to 40 characters, for a repr."""
     first = [repr(column[n][:SHOWN_CHARACTERS]) for n in range(min(SHOWN_STRINGS, len(column)))]
     return f"{len(column):,}{': ' * bool(first)}{', '.join(first)}{', ...' * (len(column) > len(first))}"
 
@@ -197,7 +195,7 @@ class Strings:
 
     @staticmethod
     def of(values: Iterable[str]) -> Strings:
-        """Return a column of Python strings; raises BadValue for a lone surrogate, which UTF-8 cannot encode."""
+        """Return a column of Python strings; raises BadValue for a lone surrogate."""
         try:
             return Strings.packed([v.encode("utf-8") for v in values])
         except UnicodeEncodeError as error:
@@ -230,13 +228,13 @@ class Strings:
         return iter(self.tolist())
 
     def feed(self, update: Callable[[bytes], object]) -> None:
-        """Pass offsets and bytes of all strings to a hash's `update`; equal columns give equal hashes."""
+        """Pass offsets and bytes of all strings to a hash's `update`."""
         column = self if self.ptr[0] == 0 else self.take(np.arange(len(self)))
         update(column.ptr.tobytes())
         update(column.data[: column.ptr[-1]].tobytes())
 
     def lengths(self, codes: NDArray[np.integer] | None = None) -> Int64:
-        """Return the size in bytes of each string, or of the strings at positions `codes`, int64[n]."""
+        """Return the bytes of each string, or of the strings at positions `codes`, int64[n]."""
         if codes is None:
             return np.diff(self.ptr)
         lengths: Int64 = self.ptr[1:][codes] - self.ptr[:-1][codes]
@@ -395,9 +393,9 @@ class Ids:
         return code
 
     def code(self, name: object, of: str) -> int:
-        """Return the number of an identifier; raises UnknownName if it is absent.
+        """Return the number of an identifier; raises UnknownName if absent.
 
-        of: the kind of name, for the message.
+        of: kind of identifier, for the message.
         """
         code = int(self.codes([str(name)])[0])
         if code < 0:
@@ -406,15 +404,16 @@ class Ids:
 
     @cached_property
     def tie_ranks(self) -> Int32:
-        """Position of each identifier in descending byte order, int32[n], which orders documents of equal score."""
+        """Position of each identifier in descending byte order, int32[n], the order of documents of equal
+        score."""
         ranks = np.empty(len(self), np.int32)
         ranks[descending_bytes(self.column.slice(0, len(self)))] = np.arange(len(self), dtype=np.int32)
         return ranks
 
 
 def descending_bytes(strings: Strings) -> Int64:
-    """Return the positions of strings in descending byte order (strcmp), int64[n]; of equal strings the last
-    comes first."""
+    """Return the positions of strings in descending byte order, int64[n]; of equal strings the last comes
+    first."""
     n = len(strings)
     lengths = strings.lengths()
     width = int(lengths.max()) if n else 0
@@ -460,8 +459,8 @@ def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
 
 
 def equal_at(data: Bytes, start: Int64, length: Int64, strings: Strings, which: NDArray[np.integer]) -> Int64:
-    """Return the positions i at which data[start[i] : start[i] + length[i]] is not empty and equals string
-    which[i] of `strings`, by hash, int64."""
+    """Return the positions i where data[start[i] : start[i] + length[i]] equals string which[i] and is not
+    empty, int64."""
     at: Int64 = np.flatnonzero((length == strings.lengths()[which]) & (length > 0))
     first, last = strings.ptr[:-1], strings.ptr[1:] - 1
     # The first and the last byte leave few to be hashed.

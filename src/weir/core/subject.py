@@ -1,4 +1,4 @@
-"""The subject of an audit: a collection with its judgments and runs; any part may be missing."""
+"""The subject of an audit: a collection with its judgments and runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TextEncoder: TypeAlias = Callable[[Queries], NDArray[np.float32]]
 
 @dataclass(frozen=True, eq=False)
 class TokenLimit:
-    """The length at which an encoder truncates documents, with a function that measures texts."""
+    """The most tokens that an encoder reads of a document, with a function that measures texts."""
 
     model: str
     tokens: int
@@ -45,9 +45,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A collection, judgments, runs, training data and encoder to audit; fields that are None or empty are
-    missing.
-    """
+    """A collection, judgments, runs, training data and encoder to audit; missing parts are None or empty."""
 
     name: str
     corpus: Corpus | None = None
@@ -77,7 +75,7 @@ class Subject:
 
     @property
     def parts(self) -> frozenset[str]:
-        """The names of the fields that are present, such as "corpus"; "qrels" only if there are judgments."""
+        """Names of the fields that are present, such as "corpus"; "qrels" only with judgments in it."""
         judged = self.qrels if self.qrels is not None and len(self.qrels) else None
         here = {"corpus": self.corpus, "queries": self.queries, "qrels": judged, "encoder": self.encoder}
         several = {"runs": self.runs, "training": self.training}
@@ -87,7 +85,7 @@ class Subject:
 
     @cached_property
     def judged_queries(self) -> Queries:
-        """The judged queries, or all queries if there are no judgments; raises BadValue without queries."""
+        """The judged queries, or all without judgments; raises BadValue without queries."""
         queries = self.need_queries()
         if self.qrels is None or not len(self.qrels):
             return queries
@@ -95,12 +93,12 @@ class Subject:
 
     @property
     def queries_called(self) -> str:
-        """The noun for `judged_queries` in sentences: "judged queries", or "queries" without judgments."""
+        """The noun for `judged_queries`: "judged queries", or "queries" without judgments."""
         return "queries" if self.qrels is None or not len(self.qrels) else "judged queries"
 
     @cached_property
     def joins(self) -> dict[str, Judged]:
-        """{run name: run joined with the judgments}; raises BadValue without judgments."""
+        """{run name: run matched with the judgments}; raises BadValue without judgments."""
         return {name: judged_run(run, self.need_qrels()) for name, run in self.runs.items()}
 
     def need_corpus(self) -> Corpus:

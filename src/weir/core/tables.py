@@ -123,10 +123,10 @@ class Table:
         return range(self.keys if self.right is None else end - self.right, end)
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
-        """Return header and rows as cells for a terminal: text, then * for the best, ▲ or ▼ for the verdict,
-        group letters and `more`.
+        """Return header and rows as cells for a terminal: text, * for the best, ▲ or ▼ for the verdict, group
+        letters, `more`.
 
-        colour: style the cells that have a style.
+        colour: style the cells.
         """
         ends, widths = list[list[tuple[str, str, str]]](), [[0, 0, 0] for _ in self.header]
         for row in self.rows:
@@ -149,8 +149,8 @@ class Table:
         return lines
 
     def text(self, width: int | None = None, colour: bool = False) -> str:
-        """Return the table as text for a terminal of `width` columns (None: unbounded); columns that do not fit
-        go into tables below."""
+        """Return the table as text for a terminal of `width` columns (None: unbounded); excess columns go
+        into tables below."""
         if self.turned is not None and self.turned.block_count(width) < self.block_count(width):
             return replace(self.turned, notes=self.notes).text(width, colour)
         parts = [_paragraph(self.title, width)] if self.title else []
@@ -177,8 +177,8 @@ class Table:
         return "\n\n".join(parts)
 
     def block_count(self, width: int | None) -> int:
-        """Return the number of tables, one below the other, into which a terminal of `width` columns splits the
-        table; 1 for None."""
+        """Return the number of tables into which a terminal of `width` columns (None: unbounded) splits the
+        table."""
         if width is None:
             return 1
         room = max(width, _NARROWEST)
@@ -186,7 +186,7 @@ class Table:
         return len(_blocks(least, self.keys, room))
 
     def csv(self) -> str:
-        """Return the table as CSV: the header, then each cell's unrounded number, else its text, without marks.
+        """Return the table as CSV: the header, then unrounded numbers and texts, without marks.
 
         Missing numbers are empty; text like a formula gets an apostrophe first.
         """
@@ -209,10 +209,10 @@ class Table:
         return "\n\n".join([*title, *above, *(["\n".join(lines)] if lines else []), *notes])
 
     def latex(self) -> str:
-        """Return a LaTeX tabular for the packages that its first line names, such as booktabs.
+        """Return a LaTeX tabular; its first line names the packages that it needs, such as booktabs.
 
-        The best value is bold, the second underlined; verdicts and letters are superscripts. The title is set above,
-        sentences in small print below; commands are comments. A table wider than the text is made as wide as it.
+        The best value is bold, the second underlined; verdicts and letters are superscripts. A table wider
+        than the text is shrunk.
         """
         second = any(cell.second for row in self.rows for cell in row)
         notes = self.notes if self.own is None else self.own
@@ -267,7 +267,7 @@ class Table:
         return self.html()
 
     def html(self) -> str:
-        """Return the table as HTML with its style sheet, for a notebook or a page."""
+        """Return the table as HTML with its style sheet."""
         return f"{_STYLE}\n{self.html_body()}"
 
     def html_body(self) -> str:
@@ -336,8 +336,8 @@ def table_of(
     notes: Iterable[str] = (),
     above: Iterable[str] = (),
 ) -> Table:
-    """Return a table whose header is the first of `lines`, and whose texts become cells; the other arguments
-    are fields of `Table`."""
+    """Return a table from lines of texts or cells, the header first; the other arguments are fields of
+    `Table`."""
     header, *rest = lines
     rows = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in line) for line in rest)
     names = tuple(str(name) for name in header)
@@ -345,9 +345,10 @@ def table_of(
 
 
 def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) -> Table:
-    """Return a table of the first ten rows of `columns`, with long texts cut, below `title`.
+    """Return a table of the first ten rows of `columns`, with long texts cut.
 
-    count: number of all rows, for a sentence on the rest.
+    title: a sentence above.
+    count: number of all rows.
     """
     rows = list(zip(*(column[:FIRST] for column in columns.values()), strict=True))
     lines = [
@@ -369,7 +370,7 @@ def folded_html(summary: str, inside: str) -> str:
 
 
 def excerpt(text: str, most: int) -> str:
-    """Return at most `most` characters of the text, cut at the end of a word if possible and ended by "…"."""
+    """Return at most `most` characters of the text, if cut at a word's end if possible and with "…"."""
     if len(text) <= most:
         return text
     words = text[:most].rpartition(" ")[0].rstrip()
@@ -395,10 +396,10 @@ def tables_as_text(
 ) -> str:
     """Return tables as one text, below each other.
 
-    form: "text", "markdown", "latex", "csv" or "html" (a whole page). Raises UnknownName for another.
-    width, colour: of the terminal; used in "text" only.
+    form: "text", "markdown", "latex", "csv" or "html" (a whole page); raises UnknownName for another.
+    width, colour: of the terminal, for "text".
     title: of the HTML page.
-    notes: printed below in "text", as comments in "latex", nowhere else.
+    notes: printed below in "text", as comments in "latex", else dropped.
     """
     match form:
         case "text":
@@ -435,7 +436,7 @@ def _aligned_html(lines: Iterable[str], hang: int) -> str:
 
 
 def notebook_html(tables: Sequence[Table], notes: Sequence[object] = ()) -> str:
-    """Return tables and notes as HTML with one style sheet; notes that are not decisive are folded."""
+    """Return tables and notes as HTML with one style sheet; notes are folded unless decisive."""
     parts = [table.html_body() for table in tables]
     shown = [note for note in notes if getattr(note, "decisive", False)]
     rest = [note for note in notes if note not in shown]
@@ -545,8 +546,8 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", 
 
 
 def csv_cell(value: object) -> object:
-    """Return a value for a CSV cell: "" for None, an apostrophe before text that a spreadsheet would run as a
-    formula, else the value."""
+    """Return a value for a CSV cell: "" for None, an apostrophe before text that a spreadsheet takes for a
+    formula."""
     # Formulas begin with = + - @, of any width, a tab or a line end, also after apostrophes: `cell_text`
     # inverts this.
     if isinstance(value, str):
@@ -560,7 +561,7 @@ def cell_text(cell: str) -> str:
 
 
 def csv_text(lines: Iterable[Iterable[object]]) -> str:
-    """Return rows of values as CSV, each value by `csv_cell`; cells with a lone carriage return are quoted too."""
+    """Return rows of values as CSV, each value by `csv_cell`."""
     return "\n".join(",".join(_quoted(str(csv_cell(cell))) for cell in line) for line in lines)
 
 
@@ -574,7 +575,7 @@ def _latex_escaped(text: str) -> str:
 
 
 def markdown_escaped(text: str) -> str:
-    """Return text escaped for a Markdown table cell, so that it forms no markup or link."""
+    """Return text escaped for a Markdown table cell."""
     text = "".join("\\" + c if c in _MARKDOWN else c for c in printable(text))
     return _LINK.sub(lambda match: "".join("\\" + c for c in match[0]), text)
 
@@ -582,7 +583,7 @@ def markdown_escaped(text: str) -> str:
 def html_escaped(text: str, lines: bool = False) -> str:
     """Return text escaped for HTML content and attributes, with control characters made visible.
 
-    lines: keep line breaks and tabs, for `<pre>`; by default they are made visible, too.
+    lines: keep line breaks and tabs.
     """
     return (printable_text(text) if lines else printable(text)).translate(_HTML)
 
@@ -603,7 +604,7 @@ _UNSEEN = frozenset({"Mn", "Me"})  # categories of characters that take no colum
 
 @dataclass(frozen=True)
 class Styled:
-    """The text of a terminal cell and its style: a key of STYLES, "" for plain."""
+    """Text of a terminal cell and its style: a key of STYLES, "" for plain."""
 
     text: str
     style: str = ""
@@ -613,8 +614,7 @@ TextCell: TypeAlias = "str | Styled"
 
 
 def display_width(text: str) -> int:
-    """Return the number of terminal columns of a printable text: two for a wide character, none for combining
-    accents."""
+    """Return the number of terminal columns of a text: two for a wide character, none for combining accents."""
     if text.isascii():
         return len(text)
     return sum(_columns_of(c) for c in text)
@@ -627,13 +627,11 @@ def columns(
     keys: int = 1,
     tail: int = 0,
 ) -> str:
-    """Return rows of cells as text in aligned columns; the first row is the header.
+    """Return rows of cells as text in aligned columns, the header first.
 
     right, tail: the last `right` columns before the last `tail` are right-aligned.
-    width: of the terminal; None for no limit.
-
-    Wide cells are wrapped; columns that do not fit go into further tables below, which repeat the first `keys`
-    columns.
+    width: of the terminal; None for no limit. Wide cells are wrapped; columns that do not fit go into tables
+        below, which repeat the first `keys` columns.
     """
     plain, natural = _printable_cells(lines)
     count = len(natural)
@@ -651,7 +649,8 @@ def columns(
 
 
 def fits(lines: Sequence[Sequence[TextCell]], width: int | None) -> bool:
-    """Return True if the cells fit side by side in `width` terminal columns without wrapping; also for None."""
+    """Return True if the cells fit side by side in `width` terminal columns (None: no limit) without
+    wrapping."""
     widths = _printable_cells(lines)[1]
     return width is None or sum(widths) + _GAP * (len(widths) - 1) <= width
 

@@ -45,7 +45,7 @@ class DuplicateGroups:
         return self.rows - int(self.number.max(initial=-1) + 1)
 
     def members(self) -> list[Int64]:
-        """Return the row numbers of each group, ascending int64 arrays; [] without groups."""
+        """Return the ascending row numbers of each group, int64 arrays."""
         rows = np.flatnonzero(self.number >= 0)
         order = rows[np.argsort(self.number[rows], kind="stable")]
         cuts = np.flatnonzero(np.diff(self.number[order])) + 1
@@ -65,7 +65,7 @@ def title_and_text(corpus: Corpus) -> tuple[StringColumn, ...]:
 def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) -> DuplicateGroups:
     """Return groups of rows whose texts are equal in every column; empty texts equal each other.
 
-    form: maps a text to the form to compare; None compares the text itself.
+    form: maps a text to the form to compare; None compares texts as they are.
     """
     # Exact: 64-bit hashes find candidates, texts decide. Takes 8 bytes for each row, and a batch of texts.
     hashes = np.zeros(len(columns[0]), np.uint64)
@@ -128,7 +128,7 @@ class MetadataCard:
 
 
 def metadata_card(queries: Queries, corpus: Corpus | None) -> MetadataCard:
-    """Return counts of the queries' metadata; without a corpus, `absent` documents are not counted."""
+    """Return counts of queries' metadata; without a corpus, absent documents are not counted."""
     metadata = queries.metadata
     if metadata is None:
         return MetadataCard(len(queries))
@@ -155,7 +155,7 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 
 @dataclass(frozen=True)
 class CollectionCard:
-    """Facts about a split of a collection."""
+    """Counts and facts about a split of a collection."""
 
     name: str
     title: str
@@ -202,7 +202,7 @@ class CollectionCard:
 
 @dataclass(frozen=True)
 class JudgmentsCard:
-    """Facts about judgments without a collection."""
+    """Counts of judgments without a collection."""
 
     name: str
     relevance: str
@@ -288,7 +288,7 @@ def card_of(
 
 
 def without_judgment(queries: Queries, splits: Iterable[Qrels]) -> list[str]:
-    """Return the ids of queries that no split judges, in the order of the queries."""
+    """Return the ids of queries that no split judges, in their order."""
     judged = {name for qrels in splits for name in qrels.queries.tolist()}
     return [name for name in queries.ids.tolist() if name not in judged]
 
@@ -421,7 +421,7 @@ def queries_shown(number: int) -> str:
 
 
 def lists_shown(card: ListsCard, queries: int) -> str:
-    """Return a phrase with the mean length of lists and the number of queries that have one; "" if none has.
+    """Return a phrase with the mean length of lists and the number of queries that have one; "" without lists.
 
     queries: number of all queries.
     """

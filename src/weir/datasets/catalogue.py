@@ -132,13 +132,13 @@ def published_pools() -> dict[tuple[int, int, int], str]:
 
 
 def members(name: str) -> tuple[str, ...]:
-    """Return the names of a group's collections; for any other name, known or not, a tuple of it alone."""
+    """Return the names of a group's collections; for any other name, known or not, that name alone."""
     return group(name).members if is_group(name) else (catalogued(name) or name,)
 
 
 @cache
 def get(name: str) -> Entry:
-    """Return the catalogue's facts about a collection; raises UnknownName for another name."""
+    """Return the catalogue's facts about a collection; raises UnknownName if unknown."""
     official = catalogued(name)
     if not official:
         raise UnknownName("dataset", name, _stems("catalog") | _stems("catalog/groups"))
@@ -152,7 +152,7 @@ def get(name: str) -> Entry:
 
 @cache
 def group(name: str) -> Group:
-    """Return a group of collections by name; raises UnknownName for another name."""
+    """Return a group of collections by name; raises UnknownName if unknown."""
     if not is_group(name):
         raise UnknownName("group of datasets", name, _stems("catalog/groups"))
     facts = _facts(f"catalog/groups/{name}.toml")
@@ -160,8 +160,9 @@ def group(name: str) -> Group:
 
 
 def original(reference: str) -> str:
-    """Return the catalogue name of the collection that a reference copies, such as scifact for hf:mteb/scifact;
-    the reference itself if it copies none, or a collection with candidates."""
+    """Return the catalogue name of the collection that a reference copies, such as scifact for hf:mteb/scifact, else
+    the reference.
+    """
     return _copies().get(without_revision(reference), reference)
 
 
@@ -206,7 +207,7 @@ def other_counts(
 
 
 def changes_scores(what: str) -> bool:
-    """Return False for a count of judgments with a grade from -2 to 0, which affects no score; else True.
+    """Return False for a count of judgments with a grade from -2 to 0, which affects no score, else True.
 
     what: name of the count, from `other_counts`.
     """
@@ -214,7 +215,7 @@ def changes_scores(what: str) -> bool:
 
 
 def not_as_published(name: str, differences: tuple[tuple[str, float, float], ...]) -> str:
-    """Return a sentence that lists how a collection's counts differ from the published ones.
+    """Return a sentence on how a collection's counts differ from the published ones.
 
     differences: from `other_counts`.
     """

@@ -34,7 +34,7 @@ _BATCH_DOCUMENTS = 4096
 def content_of(dataset: Dataset) -> str:
     """Return a hash of a split's documents, judged queries and judgments; reads every document.
 
-    It does not depend on order, white space, metadata and unjudged queries.
+    Order, white space, metadata and unjudged queries do not change it.
     """
 
     def document_rows() -> Iterator[tuple[str, ...]]:
@@ -77,9 +77,9 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     name: a name in the catalogue, or a reference such as hf:mteb/nfcorpus.
     progress: called with (bytes so far, total bytes or None).
 
-    Collections on this machine are not downloaded again, except a reference with a newer commit. If an archive
-    is not available, a copy of equal content is used, with a DownloadWarning. Raises UnknownName for an unknown
-    name, DownloadError with the reason of each source.
+    Skips collections on this machine, except a reference with a newer commit. For an unavailable archive, takes a
+    copy of equal content, with a DownloadWarning. Raises UnknownName for an unknown name, DownloadError with the
+    reason of each source.
     """
     if is_reference(name):
         datasets = [_materialized(name, progress, again=True)]
@@ -101,8 +101,7 @@ def refuse_unknown(name: str) -> None:
 
 
 def fetch_missing(names: Iterable[str], progress: Callable[[str, int, int], None]) -> None:
-    """Download the named collections and groups of the catalogue that are not on this machine; other names
-    are ignored.
+    """Download the named collections and groups of the catalogue that are not on this machine; ignore other names.
 
     progress: called with (name of the step, amount done, total).
 

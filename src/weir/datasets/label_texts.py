@@ -15,8 +15,7 @@ from weir.files.paths import path_of
 
 
 def labels_given(labels: object) -> object:
-    """Return labels in a form for `labels_from`: the judgments of a collection if `labels` is or names one,
-    else `labels`."""
+    """Return the judgments of a collection if `labels` is or names one, else `labels`."""
     folder = path_of(labels) if isinstance(labels, (str, os.PathLike)) else None
     if folder is not None and folder.is_dir() and not holds_collection(folder):
         return labels
@@ -24,8 +23,7 @@ def labels_given(labels: object) -> object:
 
 
 def text_notes(known: object, *labels: object) -> list[Note]:
-    """Return notes on texts in files of labels that differ from the known texts of the same identifiers; [] if
-    none differ.
+    """Return notes on texts in files of labels that differ from the known texts of the same identifiers.
 
     known: a Dataset, a Subject, or other labels with texts.
     labels: files of labels; values that are no paths have no texts.

@@ -43,13 +43,11 @@ from weir.files.text_files import Watch, unwatched
 
 
 def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) -> Queries:
-    """Return the queries of a split with candidates, instructions and marks of unanswerable queries filled in.
+    """Return a split's queries with candidates and instructions, and without "unanswerable" marks on answered ones.
 
     judged: judgments of the split.
     candidates: "judged" if only the documents judged for a query may be ranked.
-    instruction: the collection's, for queries without their own; used only if some query has its own.
-
-    A query with a relevant document is no longer marked unanswerable.
+    instruction: the collection's, used for queries without their own if some query has its own.
     """
     metadata = queries.metadata
     if candidates == "judged":
@@ -74,8 +72,7 @@ def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) 
 
 
 def filtered(queries: Queries, corpus: Corpus) -> Queries:
-    """Return the queries with the documents that pass each query's filter (`permitted`); unchanged without
-    filters.
+    """Return the queries with the documents that pass each query's filter (`permitted`); unchanged without filters.
 
     Raises UnknownName for a field that no document has, BadValue for a value of another type than the field.
     """
@@ -87,7 +84,7 @@ def filtered(queries: Queries, corpus: Corpus) -> Queries:
 
 
 def answerable(judged: Qrels, queries: Queries) -> Qrels:
-    """Return the judgments of all queries but the unanswerable."""
+    """Return the judgments of all queries except those marked unanswerable."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return judged
@@ -97,7 +94,7 @@ def answerable(judged: Qrels, queries: Queries) -> Qrels:
 
 
 def unanswerable_queries(queries: Queries) -> list[str]:
-    """Return the ids of queries marked unanswerable; [] without such marks."""
+    """Return the ids of queries marked unanswerable."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return []
@@ -152,14 +149,14 @@ class Dataset:
 
         corpus: a Corpus, {id: text}, {id: {"title": ..., "text": ...}}, or a frame or list of dicts with such
             columns.
-        queries: Queries, {id: text}, {id: {"text": ..., "instruction": ..., "lang": ...}}, see
-            docs/collections.md, or a frame or list of dicts with such columns.
+        queries: Queries, {id: text}, {id: {"text": ..., "instruction": ..., "lang": ...}}, see docs/collections.md,
+            or a frame or list of dicts with such columns.
         qrels: judgments as `weir.evaluate` takes them.
         candidates: {query: the only documents that may be ranked}.
         excluded: {query: documents that may not be ranked}.
 
         Its temporary files are deleted with it. Raises BadValue for malformed documents, queries or judgments,
-        for no document or no judged query, and for lists of an unknown query.
+        without a document or judged query, and for lists of an unknown query.
         """
         documents = corpus if isinstance(corpus, Corpus) else Corpus.of(corpus)
         query_set = queries if isinstance(queries, Queries) else Queries.of(queries)
@@ -245,8 +242,9 @@ class Dataset:
 
     @cached_property
     def all_queries(self) -> Queries:
-        """Queries of every split, judged or not, in file order; if `undocumented` and without a file of
-        queries, judged ids with empty texts."""
+        """Queries of every split, judged or not, in file order; without files of documents and queries, judged ids
+        with empty texts.
+        """
         if self.undocumented and self.layout.queries is None:
             return Queries.of(dict.fromkeys(self._judgments.queries.tolist(), ""))
         return read_queries(self.layout.need_queries())
@@ -288,7 +286,7 @@ class Dataset:
 
     @property
     def judgments_given(self) -> Path | Qrels:
-        """File of this split's judgments, or the judgments themselves if they are in an archive."""
+        """File of this split's judgments, or Qrels if they are in an archive."""
         part = self.layout.need_qrels(self.split)
         return part.path if part.member is None else read_judgments(part)
 
@@ -300,15 +298,16 @@ class Dataset:
 
     @cached_property
     def qrels(self) -> Qrels:
-        """Judgments of this split, also of documents and queries that the collection lacks; without queries that are
-        marked unanswerable and have no relevant document."""
+        """Judgments of this split, also of documents and queries that the collection lacks; without queries marked
+        unanswerable that have no relevant document.
+        """
         if self.layout.queries is None:
             return self._judgments
         return answerable(self._judgments, self.settled_queries)
 
     @cached_property
     def queries_fingerprint(self) -> str:
-        """Hash of the queries' ids and texts, and of all metadata that decides their rankings."""
+        """Hash of the queries' ids, texts, and metadata that decides rankings."""
         whole = hashlib.sha256()
         for column in (self.queries.ids.strings, self.queries.text):
             column.feed(whole.update)
@@ -332,7 +331,7 @@ class Dataset:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of documents, queries and judgments, which identifies stored results."""
+        """Hash of documents, queries and judgments."""
         return fingerprint_of_parts(self.corpus.fingerprint, self.queries_fingerprint, self.qrels_fingerprint)
 
     @cached_property
@@ -353,19 +352,17 @@ class Dataset:
 
 @checked
 def load(name: str | Path | Dataset, split: str | None = None, watch: Watch = unwatched) -> Dataset:
-    """Return a collection by its catalogue name, path or reference; collections of the catalogue are never
-    downloaded.
+    """Return a collection by its catalogue name, path or reference; never downloads collections of the catalogue.
 
-    name: a catalogue name such as `scifact`, the path of a folder, zip, TOML file or golden set, or a
-        reference such as `hf:mteb/nfcorpus` or `irds:beir/scifact/test`, downloaded on first use. A collection itself
-        is returned as it is.
+    name: a catalogue name such as `scifact`, the path of a folder, zip, TOML file or golden set, or a reference such
+        as `hf:mteb/nfcorpus` or `irds:beir/scifact/test`, downloaded on first use. A collection itself is returned as
+        it is.
     split: the split whose judgments are read. By default the one in the name, as in `scifact:train`, else the
         catalogue's, `test`, or the only one.
     watch: receives the progress of downloads.
 
-    Warns (LossWarning) if rows were left out when the collection was imported. Raises UnknownName for neither
-    a name nor a path, DownloadError for a collection that is not on this machine or a reference that cannot be
-    downloaded. Raises FormatError for a path without a collection, BadValue for a group.
+    Warns (LossWarning) of rows left out by an import. Raises UnknownName for neither a name nor a path, DownloadError
+    for a missing collection, FormatError for a path without a collection, BadValue for a group.
     """
     if isinstance(name, Dataset):
         if split not in (None, name.split):
@@ -375,7 +372,7 @@ def load(name: str | Path | Dataset, split: str | None = None, watch: Watch = un
 
 
 def load_here(name: str | Path, split: str | None = None) -> Dataset:
-    """Return a collection as `load` does, without network or writing; it may lack judgments or documents.
+    """Return a collection as `load`, without network or writing; it may lack judgments or documents.
 
     Raises DownloadError if a download would be needed, and the other errors of `load`.
     """
@@ -387,8 +384,7 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
 
 
 def judged_or_not(dataset: Dataset) -> Dataset:
-    """Return the dataset, with `unjudged` set if it has no judgments and no file named qrel*, which might hold
-    some.
+    """Return the dataset, with `unjudged` set if it has no judgments and no file named qrel*.
 
     Raises FormatError for judgments that cannot be read.
     """
@@ -452,13 +448,14 @@ def _found(name: str | Path, split: str | None, watch: Watch, here: bool) -> Dat
 
 
 def fingerprint_of_parts(corpus: str, queries: str, qrels: str) -> str:
-    """Return a collection's hash from the hashes of its documents, judged queries and judgments."""
+    """Return a collection's hash from the hashes of documents, judged queries and judgments."""
     return hashlib.sha256(f"{corpus} {queries} {qrels}".encode()).hexdigest()[:32]
 
 
 def of_reference(collection: Materialized, split: str | None) -> Dataset:
-    """Return the dataset of an imported collection, by default of its usual split; raises FormatError for an
-    unknown split."""
+    """Return the dataset of an imported collection, by default of its usual split; raises FormatError for an unknown
+    split.
+    """
     layout = collection.layout
     dataset = _dataset(collection.name, layout, split or layout.default_split())
     return replace(dataset, source=collection.source)
@@ -466,7 +463,7 @@ def of_reference(collection: Materialized, split: str | None) -> Dataset:
 
 @checked
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
-    """Return the collections of a group as a list, or a list of the one collection with that name.
+    """Return a list of the collections of a group, or of the one collection with that name.
 
     Takes the arguments and raises the errors of `load`.
     """
@@ -484,7 +481,7 @@ def _dataset(name: str, layout: CollectionLayout, split: str, entry: Entry | Non
 
 
 def how_to_obtain(entry: Entry) -> str:
-    """Return a sentence that tells how to get a catalogue collection that is not on this machine."""
+    """Return a sentence on how to get a catalogue collection that is not on this machine."""
     if entry.obtain:
         steps = " ".join(entry.obtain.replace("{folder}", str(entry.path)).split())
         return f"{entry.name} cannot be downloaded: {steps}"
@@ -508,14 +505,13 @@ def _lists(name: str, lists: Mapping[str, Sequence[str]], queries: Queries) -> D
 def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> QueryGroups:
     """Return the groups of queries that `by` describes.
 
-    by: "prefix:_" (the id up to the first _), "stem:-" (up to the last -), the path of a file of queries and
-        groups, a column of the collection, {query: label} or such a Series of pandas, or the groups
-        themselves.
+    by: "prefix:_" (the id up to the first _), "stem:-" (up to the last -), the path of a file of queries and groups,
+        a column of the collection, {query: label} or such a pandas Series, or QueryGroups.
     queries: ids to group.
     dataset: the collection whose columns may be named.
 
-    A query without a label (None, NaN) is in no group. Raises BadValue if no query has a group, FormatError
-    for an invalid file, UnknownName for an unknown column.
+    A query without a label (None, NaN) is in no group. Raises BadValue if no query has a group, FormatError for an
+    invalid file, UnknownName for an unknown column.
     """
     if isinstance(by, QueryGroups):
         return by
@@ -546,8 +542,7 @@ def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> Qu
 
 
 def is_column(by: object) -> bool:
-    """Return True if a value of `by` can only be the name of a column: a text, neither a rule such as
-    "prefix:_" nor a file."""
+    """Return True if `by` can only name a column: a text that is neither a rule, such as "prefix:_", nor a file."""
     return isinstance(by, str) and not by.startswith(RULES) and not Path(by).is_file()
 
 
@@ -569,11 +564,9 @@ _WORD = re.compile(r"\w+")
 
 
 def self_matches(dataset: Dataset) -> float:
-    """Return the share of judged queries, 0 to 1, that are also documents of the collection; 0.0 without
-    queries.
+    """Return the share of judged queries, 0 to 1, that are also documents; 0.0 without queries.
 
-    Such a document has the query's identifier, contains its words in order without gaps, and is not judged
-    relevant.
+    Such a document has the query's identifier, contains its words without gaps, and is not judged relevant.
     """
     queries = dataset.queries
     if not len(queries):

@@ -26,15 +26,16 @@ def is_reference(name: str) -> bool:
 
 
 def other_source(name: str) -> str | None:
-    """Return the source before a name's colon, such as "zenodo", if a plug-in adds it; None for any other name."""
+    """Return a name's source before the colon, such as "zenodo", if a plug-in adds it, else None."""
     head, colon, _ = name.partition(":")
     other = colon and len(head) > 1 and f"{head}:" not in SCHEMES and head not in INNER
     return head if other and not set("/\\@#") & set(head) and head in SOURCES else None
 
 
 def named_split(name: str) -> tuple[str, str | None]:
-    """Return (name, split) for a name such as scifact:dev or hf:mteb/nfcorpus:dev; (name, None) if it has no
-    split, or if that path exists."""
+    """Return (name, split) for a name such as scifact:dev or hf:mteb/nfcorpus:dev; (name, None) without a split, and
+    for an existing path.
+    """
     # The colon of a reference's scheme, of a drive or of an existing path separates no split.
     collection, _, split = name.rpartition(":")
     drive = len(collection) < 2 and not Path(collection or ":").is_dir()
@@ -47,8 +48,7 @@ def named_split(name: str) -> tuple[str, str | None]:
 def catalogue_name(name: str | Path) -> str:
     """Return a collection's name as in the catalogue; "" for paths and unknown names.
 
-    If a path has the same name, the exact catalogue name counts as the collection, another form, such as
-    birco/relic, as the path.
+    If a path has the same name, only the exact catalogue name counts, not a form such as birco/relic.
     """
     if not isinstance(name, str):
         return ""
@@ -64,8 +64,7 @@ def refuse_misspelt(name: str) -> None:
 
 
 def names_collection(given: str | os.PathLike[str]) -> bool:
-    """Return True if a value names a collection (also a folder, zip or TOML file); False for a file of
-    judgments."""
+    """Return True if a value names a collection, folder, zip or TOML file, False for a file of judgments."""
     # Catalogue names, references, folders, zips and TOML files, also with a split or part appended.
     if isinstance(given, str) and (is_reference(given) or catalogue_name(given) or catalogue.is_group(given)):
         return True

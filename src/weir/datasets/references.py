@@ -33,8 +33,9 @@ class Materialized:
 
 
 def source(kind: str, name: object) -> Callable[..., Any]:
-    """Return the function that imports collections from a source such as "hf"; raises PluginError, naming the
-    reference `name`, if no plug-in has it."""
+    """Return the function that imports collections from a source such as "hf"; raises PluginError, naming `name`,
+    without one.
+    """
     try:
         return SOURCES.get(kind)
     except UnknownName:
@@ -45,16 +46,15 @@ def source(kind: str, name: object) -> Callable[..., Any]:
 def materialize(
     name: str | Path, watch: Watch, again: bool = False, fetch: bool = True
 ) -> Materialized | None:
-    """Return a collection by reference or path, imported if needed; None for a folder in Weir's layout, a zip,
-    and a missing path.
+    """Return a collection by reference or path, imported if needed; None for a folder in Weir's layout, a zip, and a
+    missing path.
 
-    name: hf:..., irds:..., or the path of a file, a description, or a folder laid out as on the Hugging Face
-        hub.
+    name: hf:..., irds:..., or the path of a file, a description, or a folder laid out as on the Hugging Face hub.
     again: look up again which commit a branch names.
     fetch: False for no network access and no writing.
 
-    Raises FormatError for several collections in a folder, DownloadError if a download is needed but not
-    allowed, PluginError without a plug-in for it, and the WeirErrors of importing it.
+    Raises FormatError for several collections in a folder, DownloadError if a download is needed but not allowed,
+    PluginError without a plug-in for it, and the WeirErrors of importing it.
     """
     if not is_reference(str(name)):
         path, subset = subset_of(path_of(name))

@@ -35,7 +35,7 @@ Judgments = TypeVar("Judgments", Qrels, IntentQrels, Qrels | IntentQrels)
 
 @dataclass(frozen=True, eq=False)
 class ScoringRules:
-    """Settings that decide a run's score besides judgments and measure."""
+    """Conventions and the collection that decide a run's score, besides judgments and measure."""
 
     conventions: Conventions = DEFAULT
     """Include dropping self-matches if the collection says so."""
@@ -48,8 +48,7 @@ class ScoringRules:
     ) -> ScoringRules:
         """Return the scoring rules of a collection; without one, only the conventions.
 
-        Self-matches are dropped if the collection says so, even if `conventions` keep them. Raises the errors
-        of `load`.
+        A collection that says so drops self-matches, even if `conventions` keep them. Raises the errors of `load`.
         """
         if collection is None:
             return ScoringRules(conventions)
@@ -61,8 +60,7 @@ class ScoringRules:
 
     @cached_property
     def queries(self) -> Queries | None:
-        """The collection's queries of every split, with metadata; None without a collection or its
-        queries."""
+        """The collection's queries of every split, with metadata; None without a collection or queries."""
         dataset = self.dataset
         if dataset is None or dataset.layout.queries is None:
             return None
@@ -74,7 +72,7 @@ class ScoringRules:
 
     @property
     def remove_documents(self) -> bool:
-        """True if scoring may remove documents: self-matches, or documents that may not be ranked for a query."""
+        """True if scoring may remove documents: self-matches, or documents that a query may not have."""
         metadata = None if self.queries is None else self.queries.metadata
         listed = metadata is not None and bool(metadata.lists() or metadata.filter is not None)
         return listed or self.conventions.self_matches == "drop"
@@ -85,8 +83,7 @@ class ScoringRules:
         return tuple(map(Note, self.conventions.sentences()))
 
     def dangling_notes(self, *judgments: Qrels | IntentQrels | None) -> list[Note]:
-        """Return notes on judgments of documents or queries that the collection lacks; [] without a
-        collection."""
+        """Return notes on judgments of documents or queries that the collection lacks; [] without a collection."""
         dataset = self.dataset
         if dataset is None:
             return []
@@ -100,8 +97,9 @@ class ScoringRules:
         return list(dict.fromkeys(notes))
 
     def refuse_strangers(self, qrels: Qrels) -> None:
-        """Raise BadValue if no judged query, or no judged document, is in the collection; nothing is checked
-        without a collection."""
+        """Raise BadValue if no judged query, or no judged document, is in the collection; never without a
+        collection.
+        """
         dataset = self.dataset
         if dataset is not None:
             queries = None if dataset.layout.queries is None else dataset.all_queries.ids
@@ -122,8 +120,7 @@ class ScoringRules:
         return answerable(qrels, settled(queries, qrels, "", ""))
 
     def ranked(self, run: Run) -> Run:
-        """Return the run to score: without documents that may not be ranked for a query, and without
-        self-matches if these are dropped."""
+        """Return the run without documents that a query may not have and, if the conventions say so, self-matches."""
         if self.queries is not None:
             run = permitted(run.by_identifier(self.queries), self.queries)
         return ranked_by(run, self.conventions)
@@ -144,8 +141,9 @@ class ScoringRules:
         return replace(judged, own_first=0, own_near=0) if meant else judged
 
     def split_answered(self, run: Run, qrels: Qrels | IntentQrels) -> str:
-        """Return a clause that names the collection's split whose queries a run answers, if it answers none of
-        these judgments' queries; else ""."""
+        """Return a clause that names the split whose queries a run answers, if it answers no query of these
+        judgments, else "".
+        """
         dataset = self.dataset
         if dataset is None:
             return ""
@@ -168,9 +166,8 @@ class ScoringRules:
 def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Collection]:
     """Return (judgments, collection) for a value given as judgments, which may be a collection or its name.
 
-    A collection gives both, but `collection` wins if given; its judgments are a path, or Qrels from an archive.
-    Other values are returned unchanged. Raises UnknownName for a misspelt catalogue name, and the errors of
-    `load`.
+    A collection gives both, unless `collection` is given; its judgments are a path, or Qrels from an archive. Other
+    values are returned unchanged. Raises UnknownName for a misspelt catalogue name, and the errors of `load`.
     """
     if isinstance(qrels, (str, os.PathLike)):
         if not names_collection(qrels):

@@ -34,7 +34,7 @@ ENOUGH_SCORES = 0.5
 
 @dataclass(frozen=True)
 class Likeness:
-    """A benchmark collection, with its similarity to the user's own in task, lengths and words."""
+    """A benchmark collection, with its similarity to the user's own."""
 
     collection: str
     task: str
@@ -52,7 +52,7 @@ class Likeness:
 
 @dataclass(frozen=True)
 class AlignedSystem:
-    """A system's mean over collections, plain and weighted by their similarity to one's own."""
+    """A system's mean over collections, plain and weighted by their similarity to the user's."""
 
     system: str
     mean: float
@@ -71,7 +71,7 @@ class AlignedSystem:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Benchmark collections by similarity to one's own, and systems by means weighted with it."""
+    """Benchmark collections by similarity to the user's, and systems by means weighted with it."""
 
     collection: str
     measure: str
@@ -144,7 +144,7 @@ def align(
     task: the task of `mine`, as the catalogue names it.
     results: a results folder, whose systems are ranked among the published ones.
 
-    Raises BadValue for an unknown task, fewer than three collections, and if no system has scores on all.
+    Raises BadValue for an unknown task, fewer than three collections, and without a system that has scores on all.
     """
     tasks = sorted({entry.task for entry in catalogue.entries()})
     if task is not None and task not in tasks:
@@ -180,7 +180,7 @@ def align(
 
 
 def aligned(scores: Mapping[tuple[str, bool], Float64], weights: Float64) -> tuple[AlignedSystem, ...]:
-    """Return the systems, best weighted mean first, with 95% bootstrap intervals over the collections.
+    """Return the systems, best weighted mean first, with 95% bootstrap intervals over collections.
 
     scores: {(system, True for one's own): float64[collections]}.
     weights: of the collections, summing to 1.

@@ -55,14 +55,14 @@ def subjects_of(
     training: Sequence[str | Path] = (),
     encoder: str | None = None,
 ) -> list[Subject]:
-    """Return the subjects that `weir audit` checks: a results folder, judgments with run files, or collections.
+    """Return what `weir audit` checks: the collections of a results folder, judgments with run files, or collections.
 
-    collections: the collection of run files, or where collections of a results folder are now, as NAME=PATH or
-        PATH. A missing one is left out with a RankingWarning.
+    collections: the collection of run files, or where collections of a results folder are now, as NAME=PATH or PATH.
+        A missing one is left out with a RankingWarning.
     training: collections that systems may have been trained on.
     encoder: a model, to embed queries and find where documents are truncated.
 
-    Raises BadValue for no targets, targets of other types, and several collections of run files.
+    Raises BadValue for no or invalid targets, and several collections of run files.
     """
     if not targets:
         raise BadValue("nothing to audit; name a collection, a results folder, or judgments and run files")
@@ -106,7 +106,6 @@ def _training(dataset: Dataset) -> Training:
 
 
 def _once(training: Sequence[Training]) -> tuple[Training, ...]:
-    """Return the training data without repeats of name, queries and judgments."""
     kept: list[Training] = []
     for one in training:
         alike = (other for other in kept if other.name == one.name)
@@ -120,7 +119,7 @@ def _content(training: Training) -> tuple[dict[str, str], dict[str, dict[str, fl
 
 
 def titled(subject: Subject) -> Subject:
-    """Return the subject with short names of systems: bm25 for `run("runs/bm25.trec")`."""
+    """Return the subject with short names of systems, such as bm25 for `run("runs/bm25.trec")`."""
     titles = run_titles(list(subject.runs))
     runs = {titles[name]: run for name, run in subject.runs.items()}
     unscored = {titles[name]: counts for name, counts in subject.unscored.items()}
@@ -194,7 +193,7 @@ def _fused_by_ranks(cell: ResultCell) -> bool:
 
 
 def subject_of_cells(dataset: Dataset, cells: Sequence[ResultCell]) -> Subject:
-    """Return a collection with the rankings of results, by system, as the subject of an audit."""
+    """Return a collection with the rankings of these results, by system, for an audit."""
     subject = _of_dataset(dataset, {cell.called: read_run(cell.run) for cell in cells})
     dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
     unscored = {cell.called: unscored_candidates(cell) for cell in cells}

@@ -34,7 +34,7 @@ from weir.measures.measure import direction
 
 @dataclass(frozen=True)
 class BesideScore:
-    """A mean of one's own system, or a published score on the same collection, split and measure."""
+    """A mean of the user's system, or a published score, on one collection, split and measure."""
 
     dataset: str
     """Its name in the results folder."""
@@ -58,19 +58,20 @@ class BesideScore:
     """True if the user says that `reported_as` is the collection."""
     other_data: str = ""
     """How the documents, queries or judgments of one's own mean differ from the published ones; "" if they do not."""
+    reported_split: str = ""
+    """Split of `reported_as` that the user names; "" if none."""
 
 
 def beside(
     rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path, published_as: Sequence[str] = ()
 ) -> list[BesideScore]:
-    """Return, for each collection and measure, one's own means, then the published scores, best first.
+    """Return, for each collection and measure, the user's means, then the published scores, best first.
 
     name: a publisher, such as "MTEB", words of published models' names, or the path of MTEB's results.
-    published_as: OWN=PUBLISHED for systems, collections and models of MTEB's results; the published scores of
-        such models are included.
+    published_as: OWN=PUBLISHED for systems, collections and models of MTEB's results; the published scores of such
+        models are included.
 
-    Raises UnknownName for an unknown publisher, BadValue if nothing published fits, and the errors of
-    `mteb_scores`.
+    Raises UnknownName for an unknown publisher, BadValue if nothing published fits, and the errors of `mteb_scores`.
     """
     text = str(name)
     is_path = isinstance(name, Path) or (("/" in text or text.endswith(".json")) and Path(text).exists())
@@ -87,10 +88,15 @@ def beside(
     own_as = PublishedNames.of(published_as, cells, given)
     said = {model for of in own_as.models.values() for model in of}
     models |= said
-    known = places_of(cells, own_as.collections)
-    own_names = {
-        cell.dataset: own_as.collections.get(cell.dataset, cell.collection) for cell in cells if given
+    known = places_of(cells, own_as)
+    own_places = {
+        cell.dataset: (
+            own_as.collections.get(cell.dataset, cell.collection),
+            own_as.splits.get(cell.dataset, cell.split),
+        )
+        for cell in cells
     }  # a task may be named as one wishes
+    tasks = {one.dataset for one in given}
     beside_rows, others = list[BesideScore](), set[str]()
     for dataset, measure in dict.fromkeys((row.dataset, row.measure) for row in rows):
         own = [row for row in rows if (row.dataset, row.measure) == (dataset, measure)]
@@ -102,12 +108,12 @@ def beside(
             for row in own
         ]
         listed = (one for one in published(at.dataset, measure=measure) if not given or one.model in said)
-        there = [
-            one
-            for one in (*given, *listed)
-            if one.dataset in (own_names.get(dataset), at.dataset, at.dataset.removeprefix("hf:mteb/"))
-            and (one.split, one.measure) == (at.split, measure)
-        ]
+        alike = {(name, at.split) for name in (at.dataset, at.dataset.removeprefix("hf:mteb/"))}
+        own_place = own_places.get(dataset, ("", ""))
+        of_given = {own_place} if own_place[0] in tasks else alike
+        there = [one for one in given if (one.dataset, one.split) in of_given]
+        there += [one for one in listed if (one.dataset, one.split) in alike]
+        there = [one for one in there if one.measure == measure]
         others |= {publisher_of(one.model).name for one in there}
         for one in sorted(there, key=lambda one: -direction(measure) * one.value):
             if one.model in models:
@@ -123,7 +129,8 @@ def beside(
                     one.dataset,
                     dataset in own_as.collections,
                 )
-                beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
+                row = BesideScore(dataset, measure, one.model, one.value, one.printed, *about)
+                beside_rows.append(replace(row, reported_split=own_as.splits.get(dataset, "")))
     files = {one.source for one in given}
     if not any(one.source and (not given or one.source in files) for one in beside_rows):
         raise _nothing_published(text, rows, cells, known, given, others)
@@ -178,7 +185,7 @@ def own_notes(others: Iterable[str], own: str = "own systems") -> list[str]:
     """Return sentences on how Weir's own scores are made.
 
     others: how collections differ from the published ones, "" if they do not.
-    own: name of one's own systems in tables.
+    own: name of the user's systems in tables.
     """
     how = "every judged query counts, and ties stand by descending identifier"
     return [
@@ -194,13 +201,17 @@ def rules_notes(models: Iterable[str]) -> list[str]:
 
 
 def beside_notes(scores: Sequence[BesideScore], own: str = "own systems") -> list[str]:
-    """Return sentences on how scores are made, measures with no published score, collections published
-    under other names, and systems that claim to be a published model.
+    """Return sentences on how scores are made, measures without a published score, collections published under other
+    names, and systems that claim to be a published model.
 
-    own: name of one's own systems in tables.
+    own: name of the user's systems in tables.
     """
     claims = dict.fromkeys(f"{mine} claims to be {one.system}" for one in scores for mine in one.claimed_by)
-    others = dict.fromkeys((one.dataset, one.reported_as, one.declared) for one in scores if one.reported_as)
+    others = dict.fromkeys(
+        (one.dataset, f"{one.reported_as}:{one.reported_split}".rstrip(":"), one.declared)
+        for one in scores
+        if one.reported_as
+    )
     known = (said for place in others if (said := known_as(*place)))
     of = {one.measure for one in scores if one.source}
     lacking = [measure for measure in dict.fromkeys(one.measure for one in scores) if measure not in of]
@@ -231,8 +242,7 @@ FOREMOST = 10
 
 
 def foremost(others: Sequence[str], claimed: Collection[str]) -> list[str]:
-    """Return the published systems to show at once: the first FOREMOST, and all in `claimed`; every one if that
-    leaves out only a few."""
+    """Return the published systems to show: the first FOREMOST and all in `claimed`; all if that omits only a few."""
     first = [name for number, name in enumerate(others) if number < FOREMOST or name in claimed]
     return first if len(others) - len(first) > _SHOWN else list(others)
 

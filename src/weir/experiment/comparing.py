@@ -90,17 +90,16 @@ def compare_cells(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return a comparison of systems for each measure on each dataset and, if there are several, across
-    datasets.
+    """Return a comparison of systems for each measure on each dataset and, if there are several, across datasets.
 
     cells: finished results, or their `scores_of_cells`.
     measures: by default all with a better direction.
-    baseline: a system that all others are compared with. None compares all pairs.
+    baseline: compare all systems with this one; None compares all pairs.
 
-    Datasets with one system or without the baseline, and systems without the measure, are left out. Across
-    datasets only systems that all datasets have are compared, a complete group counts as one dataset if there are
-    others, and datasets of one query count too. Raises BadValue if no dataset has two systems and two queries,
-    UnknownName for an unscored measure or an unknown baseline.
+    Leaves out datasets with one system or without the baseline, and systems without the measure. Across datasets,
+    compares systems that all datasets have. A complete group counts as one dataset if there are others. Raises
+    BadValue if no dataset has two systems and two queries, UnknownName for an unscored measure or an unknown
+    baseline.
     """
     grid = cells if isinstance(cells, Mapping) else scores_of_cells(cells)
     comparisons = compare_grid(grid, measures, baseline, method)
@@ -110,7 +109,7 @@ def compare_cells(
 
 
 def scores_of_cells(cells: Iterable[ResultCell]) -> dict[tuple[str, str], Scores]:
-    """Return {(dataset, system's label): scores} of results; raises StoreError if a file changed."""
+    """Return {(dataset, system's label): scores}; raises StoreError if a file changed."""
     scores, queries = dict[tuple[str, str], Scores](), dict[str, Ids]()
     for cell in cells:
         found = cell.values()
@@ -126,11 +125,10 @@ def compare_grid(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return a comparison for each measure of the systems on each dataset and, if there are several, across
-    datasets, from {(dataset, system): scores}.
+    """Return the comparisons of `compare_cells` from {(dataset, system): scores}; [] if the only dataset has one
+    query.
 
-    Takes the arguments of `compare_cells`. Returns [] if the only dataset has one query. Raises BadValue if no
-    dataset has two systems, UnknownName for an unscored measure.
+    Raises BadValue if no dataset has two systems, UnknownName for an unscored measure.
     """
     comparisons = []
     for tables in _tables_of_measures(cells, measures, baseline):
@@ -147,10 +145,9 @@ def compared_tables(
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
 ) -> Iterator[ScoreTable]:
-    """Yield the score table of each comparison that `compare_grid` makes, in the same order; tables of one
-    query are left out.
+    """Yield the score table of each comparison that `compare_grid` makes, in its order, except tables of one query.
 
-    Takes the arguments and raises the errors of `compare_grid`.
+    Raises the errors of `compare_grid`.
     """
     for tables in _tables_of_measures(cells, measures, baseline):
         yield from (t for t in tables if t.comparable)
@@ -193,14 +190,13 @@ def compare_cells_by_group(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> tuple[list[Comparison], list[str]]:
-    """Return (comparisons on all queries, on the macro mean over groups of queries and on each group; sentences
-    on datasets left out).
+    """Return (comparisons on all queries, on the macro mean over groups and on each group; sentences on omitted
+    datasets).
 
     groups: returns the groups of a result's queries.
     method: by default BY_GROUP.
 
-    Datasets without a group of two queries are left out. Raises BadValue if nothing can be compared,
-    UnknownName for an unscored measure.
+    Raises BadValue if no group has two queries, UnknownName for an unscored measure.
     """
     comparisons, ungrouped = list[Comparison](), dict[str, None]()
     for measure in measures_wanted(scored_measures(cells), measures):
@@ -224,7 +220,7 @@ def compare_cells_by_group(
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
     """Return the comparisons that decide which systems share a letter in tables.
 
-    [] if no dataset has two systems, or if there are more than MOST_COMPARED differences.
+    [] without a dataset of two systems, or for more than MOST_COMPARED differences.
     """
     systems = [dataset for dataset, _ in cells]
     cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
@@ -238,8 +234,8 @@ MOST_PARTLY = 3
 def lacking_notes(
     cells: Sequence[ResultCell], measures: Iterable[Measure | str] = (), baseline: str | None = None
 ) -> list[str]:
-    """Return sentences on measures, datasets and systems that `compare_cells` leaves out; raises UnknownName for
-    an unscored measure.
+    """Return sentences on measures, datasets and systems that `compare_cells` omits; raises UnknownName for an
+    unscored measure.
     """
     sentences, by_dataset = [], _by_dataset(cells)
     for measure in measures_wanted(scored_measures(cells), measures):
@@ -283,7 +279,7 @@ def lacking_notes(
 def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
     """Return the work of a comparison: measures x (pairs of systems x queries, summed over datasets).
 
-    measures: () for all scored.
+    measures: () for all.
     """
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
@@ -300,9 +296,8 @@ def _by_dataset(cells: Sequence[ResultCell]) -> dict[str, dict[str, ResultCell]]
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
-    """Return the names of `measures`; if there are none, of all `measured` with a better direction.
-
-    Raises UnknownName for a measure that is not in `measured`.
+    """Return the names of `measures`, by default of all `measured` with a better direction; raises UnknownName for
+    one that is not `measured`.
     """
     available = list(dict.fromkeys(measured))
     if not (chosen := tuple(measures)):
@@ -315,10 +310,9 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 
 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
-    """Return {unit: score tables of its datasets} for a comparison across datasets (`unit_names`).
+    """Return {unit: score tables of its datasets} for a comparison across datasets, with the systems that all have.
 
-    Of datasets with equal queries and judgments only one counts (`counted_once`). The tables have only the systems
-    that all these datasets have; {} for fewer than two such systems.
+    Units are as by `unit_names`; of equal datasets one counts. {} for fewer than two shared systems.
     """
     counted = counted_once((t.dataset, t.asked) for t in tables for _ in t.systems)
     tables = [t for t in tables if counted[t.dataset] == t.dataset]
@@ -331,8 +325,8 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
 
 def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
-    """Return {dataset: its unit in comparisons across datasets}: its group if complete, with
-    other collections beside it, else its collection.
+    """Return {dataset: the unit it counts for in comparisons across datasets}: its complete group, if others are
+    beside it, else its collection.
 
     datasets: {dataset: its collection, "" for the same name}.
     """
@@ -370,9 +364,9 @@ def diff_files(
 def diff_runs(
     qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """Return the differences of two runs, {name: run}, query by query, with texts if `rules` name a collection.
+    """Return the differences of two runs, {name: run}, query by query.
 
-    rules, top: parameters of `diff_files`, whose errors are raised.
+    rules, top, errors: see `diff_files`.
     """
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(judgments)
@@ -411,8 +405,8 @@ def diff_cells(
     collection: provides documents and texts.
     top: number of largest gains, and of largest losses, to list.
 
-    Raises FormatError for an unfinished result; BadValue for different collections, no measure in both, or
-    different judgments without their collection.
+    Raises FormatError for an unfinished result; BadValue for different collections, no shared measure, or different
+    judgments without their collection.
     """
     cells = open_cell(first), open_cell(second)
     one, other = cells
@@ -519,8 +513,7 @@ def gate_inputs(
     fetch: download missing collections.
     judged: name of the run files' dataset.
 
-    Raises BadValue for unclear paths, FormatError for a missing one, UnknownName for a measure that a baseline
-    lacks.
+    Raises BadValue for unclear paths, FormatError for a missing one, UnknownName for a measure that a baseline lacks.
     """
     qrels, sides = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(sides) != 2:
@@ -574,7 +567,7 @@ def gate_inputs(
 def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
     """Return the run files in a folder, sorted; [] for a results folder and a file.
 
-    names: of the files to return, without suffixes; () for all.
+    names: files to return, without suffixes; () for all.
 
     Raises BadValue for two files of one name, UnknownName for a missing one.
     """
@@ -600,8 +593,7 @@ def system_of(
     fetch: bool = False,
     judged: str = "",
 ) -> SystemScores:
-    """Return the scores of the only system in a results folder, or of judgments and a run, to be saved as a
-    baseline.
+    """Return the scores of the only system in a results folder, or of judgments and a run, to save as a baseline.
 
     Takes the arguments of `gate_inputs`. Raises BadValue for several systems or missing judgments.
     """
@@ -663,7 +655,7 @@ def gate_cases(
     common: bool = False,
     collections: Mapping[str, Dataset] | None = None,
 ) -> tuple[GateCases, list[Note]]:
-    """Return (score tables to gate, notes): a table for each measure, dataset and group of queries.
+    """Return (score tables to gate, one for each measure, dataset and group of queries, then notes).
 
     sides: baseline and candidate systems, paired by name. A single one on each side is always a pair.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
@@ -727,9 +719,9 @@ def _texts(collection: Dataset, queries: Ids) -> dict[str, str]:
 
 
 def gateable(cases: GateCases) -> tuple[GateCases, list[Note]]:
-    """Return (tables that a gate can decide, notes on datasets left out because they have one query).
+    """Return (tables that a gate can decide, notes on omitted datasets, which have one query).
 
-    Groups stay, and so do measures that must not fail anywhere. Raises BadValue if nothing is left.
+    Keeps groups, and measures that must not fail anywhere. Raises BadValue if nothing is left.
     """
     alone = {
         f"{of.dataset} has one query with a value of {of.measure} ({of.queries[0]}), which tells nothing of others": of

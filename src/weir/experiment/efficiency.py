@@ -40,9 +40,7 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Efficiency:
-    """Quality and cost (times, bytes, memory) of a system on a collection; None for a figure that its record
-    lacks.
-    """
+    """Quality and costs (times, bytes, memory) of a system on a collection; None for an unrecorded figure."""
 
     quality: Row
     """The mean with its interval."""
@@ -91,7 +89,7 @@ class Efficiency:
 
     @property
     def compared(self) -> bool:
-        """Return True if the median time may be compared: enough single queries were timed for a p95."""
+        """Return True if enough single queries were timed for a p95, so that medians may be compared."""
         return self.p50_ms is not None and self.singles is not None and has_percentile(95, self.singles)
 
     @property
@@ -101,7 +99,7 @@ class Efficiency:
 
     @property
     def documents_per_second(self) -> float | None:
-        """Return documents encoded and indexed in a second; None if not timed, or encoded earlier."""
+        """Return the documents encoded and indexed in a second; None if not timed, or encoded earlier."""
         return _ratio(self.documents, self.index_seconds)
 
     @property
@@ -112,19 +110,19 @@ class Efficiency:
 
     @property
     def queries_per_second(self) -> float | None:
-        """Return queries answered in a second if all are searched together; None if not timed."""
+        """Return the queries answered in a second if all are searched together; None if not timed."""
         return _ratio(self.queries, self.search_seconds)
 
     @property
     def mean_ms(self) -> float | None:
-        """Return milliseconds for a query if all are searched together; None if not timed."""
+        """Return the milliseconds per query if all are searched together; None if not timed."""
         seconds = _ratio(self.search_seconds, self.queries)
         return None if seconds is None else 1e3 * seconds
 
 
 def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
-    """Return quality and costs of all systems on all collections of a results folder; results by outdated
-    judgments are left out.
+    """Return quality and costs of all systems on all collections of a results folder, without results by outdated
+    judgments.
 
     measure: by default nDCG@10, else the first.
 
@@ -159,8 +157,9 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
 
 
 def timed_singly(systems: Sequence[Efficiency]) -> bool:
-    """Return True if systems are better compared by times of single queries: at least two have them, or as many
-    as have a time of all queries together."""
+    """Return True if systems are better compared by times of single queries: two have one, or as many as have a time
+    of all together.
+    """
     singly, together = (
         sum(1 for one in systems if getattr(one, name) is not None) for name in ("p50_ms", "mean_ms")
     )
@@ -389,8 +388,7 @@ FEW_DOCUMENTS = 100_000
 
 
 def extrapolation(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on index sizes for 1M documents that are extrapolated from fewer than FEW_DOCUMENTS; ""
-    if none is."""
+    """Return a sentence on sizes for a million documents that are extrapolated from few; "" without any."""
     few = [
         one.documents
         for one in results
@@ -410,7 +408,7 @@ PROCESS = "peak MB is that of the whole process, with all that it held before"
 
 
 def timed_queries(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on the queries whose times give the percentiles: their number, and how they were asked."""
+    """Return a sentence on the queries that give the percentiles: how many, and how they were timed."""
     counts = _counts_timed(results)
     of = f"{' to '.join(map(count, dict.fromkeys((counts[0], counts[-1]))))} " if counts else ""
     return (
@@ -420,7 +418,7 @@ def timed_queries(results: Sequence[Efficiency]) -> str:
 
 
 def unkept_indexes(results: Sequence[Efficiency]) -> list[str]:
-    """Return sentences on systems whose index is not kept, as their objects have no version; [] if all are."""
+    """Return sentences on systems whose index is not kept because an object has no version."""
     systems: dict[str, dict[str, None]] = {}
     for one in results:
         if one.unkept:
@@ -437,7 +435,7 @@ def _counts_timed(results: Sequence[Efficiency]) -> list[int]:
 
 
 def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
-    """Return notes on the figures: measuring, hardware, and reasons for partial times."""
+    """Return notes on how costs were measured, on hardware, and on partial times."""
     lines = [
         *(
             [

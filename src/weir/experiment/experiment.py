@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -106,7 +107,7 @@ from weir.systems.stored_run import StoredRun
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A system on a dataset, with at most k documents for each query; rankings and scores are computed once."""
+    """A system on a dataset, with at most k documents for each query."""
 
     stages: StageCache
     system: Retriever
@@ -120,7 +121,7 @@ class Cell:
 
     @cached_property
     def stage(self) -> Stage:
-        """Return the stage (kind, name and settings) of the stored rankings."""
+        """Return the description (kind, name, settings) that identifies the stored rankings."""
         declared: dict[str, Any] = {
             **self.stages.asked_by(self.adapted),
             "k": self.k,
@@ -131,7 +132,7 @@ class Cell:
         return Stage("run", str(self.system), declared)
 
     def scores_stage(self, measures: tuple[Measure, ...]) -> Stage:
-        """Return the declaration of the scores by these measures."""
+        """Return the description that identifies stored scores by these measures."""
         declared = {
             "run": self.stage.key,
             "qrels": self.stages.dataset.qrels_fingerprint,
@@ -152,7 +153,7 @@ class Cell:
         return f"{self.stages.dataset.name}:{self.stages.dataset.split}"
 
     def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
-        """Return (folder, rows of means by these measures); None if a ranking or score is missing or outdated."""
+        """Return (folder, rows of means); None if a ranking or score is missing or outdated."""
         stored = self.stage.found(self.stages.root)
         if stored is None or not stored[1].is_whole(stored[0]):
             return None
@@ -162,8 +163,7 @@ class Cell:
         return stored[0], [rows[name] for name in names]
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
-        """Compute missing rankings and scores under a lock, delete outdated scores, and return (folder, rows of
-        means by these measures).
+        """Compute missing rankings and scores under a lock, delete outdated scores; return (folder, rows of means).
 
         wait: False returns None at once if another process computes the cell.
         """
@@ -312,7 +312,7 @@ DEPTH = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """The share of a grid's cells with which one of several processes begins; raises BadValue beyond 1..`of`."""
+    """The share of a grid's cells that one of several processes computes first; raises BadValue unless 1 to `of`."""
 
     number: int
     """From 1 to `of`."""
@@ -336,17 +336,16 @@ class Share:
         return f"{self.number}/{self.of}"
 
     def order(self, cells: int) -> list[int]:
-        """Return the positions, from 0, of all `cells` cells in the order in which to compute them: the share's
-        first, then the later, then the earlier cells."""
+        """Return the positions, from 0, of all cells in the order to compute them: the share's, the later, the
+        earlier.
+        """
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """The size of a cluster: its machines, and the number of cells (a system on a dataset) that they compute
-    at once.
-    """
+    """The machines of a cluster, and how many cells (a system on a dataset) they compute at once."""
 
     machines: int
     cells: int
@@ -356,10 +355,10 @@ class Cluster(Protocol):
     """Machines that compute a grid together, in a shared results folder."""
 
     def capacity(self) -> Capacity:
-        """Return the current size; raises BadValue if the cluster cannot be reached or can compute nothing."""
+        """Return the current size; raises BadValue if the cluster cannot be reached or is empty."""
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
-        """Compute an experiment's unfinished cells into the folder `at`; raises a failed cell's WeirError."""
+        """Compute an experiment's unfinished cells in the folder `at`; raises a failed cell's WeirError."""
 
 
 CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
@@ -367,8 +366,8 @@ CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
 
 
 def cluster_at(address: str) -> Cluster:
-    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName for an
-    unregistered scheme.
+    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName for an unregistered
+    scheme.
     """
     return CLUSTERS.get(address.partition(":")[0])(address)
 
@@ -377,19 +376,26 @@ def _silent(stage: str, done: int, total: int) -> None: ...
 
 
 def distinct_datasets(loaded: Iterable[Dataset]) -> list[Dataset]:
-    """Return the datasets, each once; raises BadValue for two datasets or splits of one name."""
-    distinct: dict[str, Dataset] = {}
+    """Return the datasets, each split once; raises BadValue for two datasets of one name, unless both are in memory
+    and of different splits."""
+    distinct: dict[tuple[str, str], Dataset] = {}
     for dataset in loaded:
-        first = distinct.setdefault(dataset.name, dataset)
-        if first.layout != dataset.layout:
+        distinct.setdefault((dataset.name, dataset.split), dataset)
+        for other in distinct.values():
+            parts = other.folder and dataset.folder and other.split != dataset.split
+            if other.name != dataset.name or other.layout == dataset.layout or parts:
+                continue
             raise BadValue(
                 f"two different datasets are named '{dataset.name}'; rename one of the folders, or give a Dataset "
                 "another name"
             )
-        if first.split != dataset.split:
-            splits = f"the splits {first.split} and {dataset.split}"
-            raise BadValue(f"{dataset.name}: found {splits}; expected one, the other in a run of its own")
     return list(distinct.values())
+
+
+def split_names(datasets: Sequence[Dataset]) -> list[str]:
+    """Return the name of each dataset, followed by its split, as in scifact:dev, if several splits have the name."""
+    splits = Counter(dataset.name for dataset in datasets)
+    return [one.name + f":{one.split}" * (splits[one.name] > 1) for one in datasets]
 
 
 @checked_fields
@@ -423,8 +429,9 @@ class Experiment:
 
     @staticmethod
     def read(path: Path | str) -> Experiment:
-        """Return the experiment in a TOML file with datasets, systems, measures and k, each by default as in
-        `Experiment`; raises FormatError for other values, UnknownName for another key.
+        """Return the experiment in a TOML file with datasets, systems, measures and k, each optional.
+
+        Raises FormatError for other values, UnknownName for another key.
         """
         path = path_of(path)
         table = read_toml(path, "an experiment file", pipes=True)
@@ -447,13 +454,11 @@ class Experiment:
         )
 
     def execute(self, at: Path | str, watch: Watch = _silent, on: str | None = None) -> list[Row]:
-        """Compute what is missing of the grid in the folder `at`; return its rows of means, groups of datasets
-        last.
+        """Compute missing results of the grid in the folder `at`; return its rows of means, groups of datasets last.
 
         on: address of a cluster, such as ray or ray://host:10001.
 
-        The call can be repeated after an interruption, and processes may share a folder. Raises the errors of
-        `complete`.
+        The same call continues after an interruption; processes may share a folder. Raises the errors of `complete`.
         """
         return rows_with_groups([cell for cell in self.complete(at, watch, on=on) if cell.rows])
 
@@ -504,7 +509,7 @@ class Experiment:
                             judged = dict(zip(marks, (d.qrels_fingerprint for d in of), strict=True))
                             keep_order(at, judgments=judged)
                         done[number] = completed
-            return [cell_of(*done[number]) for number in sorted(done)]
+            return [cell_of(*done[n], cells[n].stages.dataset.split) for n in sorted(done)]
         except Exception:  # raised again; what cannot be made, for whatever reason, is not missing
             if begun is not None and not done:
                 take_back_order(at, *begun)
@@ -519,14 +524,14 @@ class Experiment:
         systems.
         """
         measures = measures_of(self.measures)
-        cells = [cell.finished(measures) for cell in self.cells(path_of(at), _silent)]
-        return [cell_of(*one) for one in cells if one is not None]
+        cells = [(cell.finished(measures), cell) for cell in self.cells(path_of(at), _silent)]
+        return [cell_of(*one, cell.stages.dataset.split) for one, cell in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
-        """Return the distinct datasets, groups as their members, loaded.
+        """Return the distinct datasets, with groups replaced by their members.
 
-        Raises the errors of `load`, FormatError for damaged contents or missing documents, BadValue for two
-        datasets or splits of one name.
+        Raises the errors of `load`, FormatError for damaged or missing documents, BadValue for two datasets or splits
+        of one name.
         """
         loaded: list[Dataset] = []
         for reference in self.datasets:
@@ -588,10 +593,9 @@ class Experiment:
     def cells(self, at: Path | None, watch: Watch = _silent) -> list[Cell]:
         """Return the cells, dataset by dataset, not computed; loads datasets and checkpoints.
 
-        at: results folder; None to store nothing.
+        at: results folder; None stores nothing.
 
-        Raises BadValue for nothing to run or a bad k, UnknownName for an unknown name, and the errors of
-        loading systems and datasets.
+        Raises BadValue for an empty grid or a bad k, UnknownName for an unknown name, and the errors of loading.
         """
         self.refuse_empty()
         systems = self.parsed_systems()
@@ -666,8 +670,10 @@ OPENED_FIRST_BYTES = 1 << 24
 
 
 def refuse_other_runs(system: Retriever, dataset: Dataset) -> None:
-    """Raise BadRanking or FormatError if a file of rankings in a system is not of the dataset; files larger than
-    OPENED_FIRST_BYTES are not read."""
+    """Raise BadRanking or FormatError if rankings that a system reads from a file are of another dataset.
+
+    Files larger than OPENED_FIRST_BYTES are not read.
+    """
     if isinstance(system, StoredRun):
         adapted = system.adapted_to(dataset.name, dataset.instruction)
         path = Path(adapted.path)

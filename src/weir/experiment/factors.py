@@ -74,10 +74,10 @@ class _Grid:
 
 
 def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, ...]]:
-    """Return (design with a system for each combination of the settings in which systems' names differ,
-    sentences on systems and levels left out for missing combinations).
+    """Return (design with a system for each combination of settings, sentences on systems and levels left out).
 
-    Raises BadValue if no factor remains, or two systems have the same levels.
+    Factors are the settings in which systems' names differ. Raises BadValue if none remains, or two systems have the
+    same levels.
     """
     # Omitted settings have their default. Systems of an unusual number of parts are left out, unless they only
     # lack the last re-ranker of a complete grid; so are systems of other kinds, if the commonest kind alone
@@ -293,8 +293,7 @@ Twins: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
-    """Return the names of factors from a comma-separated text or several names; () for True, False and "",
-    which mean all factors."""
+    """Return the names of factors in a comma-separated text or list; () for True, False and "", which mean all."""
     if isinstance(factors, bool):
         return ()
     names = factors.split(",") if isinstance(factors, str) else list(factors)
@@ -312,8 +311,7 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 
 
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
-    """Return {dataset: pairs of systems whose differing setting has no effect there}: their keys, or their prompts
-    and rankings, are equal."""
+    """Return {dataset: pairs of systems with the same prompts and rankings there, despite different settings}."""
     pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
     for cell in cells:
@@ -330,8 +328,9 @@ def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]
 
 
 def twin_notes(twins: Twins, titles: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each of `twin_systems`.
+    """Return a sentence for each pair of systems whose different settings have no effect on a dataset.
 
+    twins: from `twin_systems`.
     titles: {system: name to show}.
     """
     return [
@@ -375,7 +374,7 @@ def study_cells(
 
     factors: names, by default all.
 
-    Raises BadValue if systems form no grid, or levels have the same results, UnknownName for a factor or measure.
+    Raises BadValue if systems form no grid, or levels have equal results, UnknownName for a factor or measure.
     """
     return study_factors(
         {(c.dataset, c.label or c.system): c.values() for c in cells},
@@ -393,9 +392,7 @@ def study_factors(
     method: ComparisonMethod | None = None,
     twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and one across datasets if there are several.
-
-    Only systems that all datasets have take part.
+    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all have.
 
     scores: {(dataset, system): scores}.
     twins: from `twin_systems`.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.errors import FormatError
-from weir.experiment.published import PublishedScore, toml_facts
+from weir.experiment.published import PublishedScore, reported, task_collection
 from weir.files.json_record import read_json
 
 MTEB_MEASURES = {
@@ -31,10 +31,8 @@ _META, _PREDICTIONS = "model_meta.json", "_predictions.json"
 def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
     """Return the scores in a result file of MTEB, or in all such files below a folder.
 
-    `model_meta.json` beside a file names the model, else a folder ORGANISATION__MODEL, or the file itself. If a
-    task has several subsets, each is a collection, such as MIRACLRetrieval#de. Several revisions of a model
-    are told apart by its name: MODEL@REVISION, or MODEL@PATH if that does not tell two means apart. Raises
-    FormatError for other files, if there is no result, and for means beyond 0 to 1, such as per cent.
+    Several revisions of a model are named MODEL@REVISION or MODEL@PATH, subsets of a task TASK#SUBSET. Raises
+    FormatError for other files, no result, and means beyond 0 to 1.
     """
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
     files = [file for file in files if not file.name.endswith((_META, _PREDICTIONS))]
@@ -54,8 +52,6 @@ def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
 
 
 def _told_apart(files: Mapping[Path, set[tuple[str, str, str]]], root: Path) -> dict[Path, str]:
-    """Return {file: suffix of the model's name}: "" for one revision, else "@" and the revision, or the file's path
-    if two files of a revision have a mean of the same task, split and measure."""
     revisions = {file: _revision_of(file) for file in files}
     if len(set(revisions.values())) == 1:
         revisions = dict.fromkeys(files, "")
@@ -78,7 +74,6 @@ def _is_result(value: object) -> bool:
 
 
 def _splits(value: dict[str, Any]) -> dict[str, Any]:
-    """Return {split: scores of each subset} of a result in either of MTEB's layouts."""
     if "scores" in value:
         return dict(value["scores"])
     found = {}
@@ -93,7 +88,6 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
     if not _is_result(value):
         raise FormatError(file, "no scores by split", "a result of MTEB, as mteb.evaluate writes it")
     task = str(value.get("task_name") or value.get(_OLD_TASK) or file.stem)
-    collections = {facts["task"]: name for name, facts in toml_facts("benchmark_tasks.toml").items()}
     model, named_by = _model_of(file, task)
     about = (
         f"mteb {value.get('mteb_version') or 'of an unknown version'}"
@@ -109,7 +103,7 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
             several = f"{len(named)} subsets as '{split}', two of one name ({', '.join(named)})"
             raise FormatError(file, several, "a name for each, as hf_subset, which tells their means apart")
         for subset, scores in zip(named, subsets, strict=True):
-            of = collections.get(task, task) if subset == "default" else f"{task}#{subset}"
+            of = reported(task_collection(task, subset), split).dataset
             for name, mean in scores.items():
                 match = re.fullmatch(r"([a-z_]+)_at_(\d+)", name)
                 known = match and match[1] in _MEASURE_OF

@@ -26,7 +26,7 @@ from weir.datasets import catalogue
 from weir.datasets.load import Dataset, judged_or_not, load
 from weir.datasets.names import named_split
 from weir.errors import BadValue, WeirError
-from weir.experiment.experiment import Capacity, Experiment, distinct_datasets, refuse_other_runs
+from weir.experiment.experiment import Capacity, Experiment, distinct_datasets, refuse_other_runs, split_names
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
 from weir.experiment.stage_store import silent
 from weir.files.atomic import temporary_folder
@@ -107,8 +107,9 @@ def _walk(system: Retriever) -> Iterator[Node]:
 
 
 def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
-    """Yield (part of the system, its encoding) for each index whose documents can be encoded in shares by
-    several processes."""
+    """Yield (part of the system, its encoding) for each index whose documents several processes can encode in
+    shares.
+    """
     if isinstance(system, Composite):
         for part in system.components():
             if not part.over:
@@ -124,7 +125,7 @@ def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
 
 
 def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64, Int64]:
-    """Return (number of candidates that a re-ranker receives, number that it scores), int64[queries] each.
+    """Return (candidates that a re-ranker receives, candidates that it scores), int64[queries] each.
 
     Candidates of pools and stored runs are counted; other systems are assumed to find all permitted documents.
     """
@@ -191,7 +192,7 @@ _NOT_HERE = "not on this machine: probed with made texts of the published length
 
 @dataclass(frozen=True)
 class Planned:
-    """The estimated cost of a system on a collection, with ranges; an unknown figure is None."""
+    """The estimated costs of a system on a collection, with ranges; None for an unknown figure."""
 
     dataset: str
     system: str
@@ -223,9 +224,9 @@ class Planned:
 
 
 def planned_total(plans: Sequence[Planned]) -> tuple[int, float, float | None] | None:
-    """Return (prompts, tokens, dollars) of all language models in a plan; None if it has none.
+    """Return (prompts, tokens, dollars) of all language models in a plan; None without any.
 
-    Prompts that systems share count once. Dollars sum the known prices; None if no price is known.
+    Counts shared prompts once; dollars sum known prices, None without any.
     """
     most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
     for one in plans:
@@ -307,12 +308,12 @@ _Probes: TypeAlias = dict[tuple[str, str], list[_Probe]]
 
 
 def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list[Planned]:
-    """Return the estimated cost of each system on each collection, from runs on samples.
+    """Return the estimated costs of each system on each collection, from runs on samples.
 
     precise: probe each system by itself without a time limit, instead of all within PROBING_SECONDS.
 
-    A missing collection is replaced by random texts of the published length. Failed probes are noted. Raises
-    UnknownName and BadValue as running would, and BadValue for functions and objects, and if all probes fail.
+    Random texts replace a missing collection. Raises UnknownName and BadValue as running would, BadValue for
+    functions and objects, and if all probes fail.
     """
     deadline = time.monotonic() + PROBING_SECONDS
     experiment.refuse_empty()
@@ -340,7 +341,12 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
                 _Subject(dataset.name, len(dataset.corpus), len(dataset.queries), (0.0, 0.0), dataset)
             )
     distinct = distinct_datasets(one.dataset for one in subjects if one.dataset is not None)
-    subjects = [one for one in subjects if one.dataset is None or any(one.dataset is d for d in distinct)]
+    names = dict(zip(map(id, distinct), split_names(distinct), strict=True))
+    subjects = [
+        one if one.dataset is None else replace(one, name=names[id(one.dataset)])
+        for one in subjects
+        if one.dataset is None or id(one.dataset) in names
+    ]
     for system in systems:
         for dataset in distinct:
             refuse_other_runs(system, dataset)
@@ -461,7 +467,7 @@ def _unscored(subject: _Subject, part: Pipeline, k: int) -> str:
     if subject.dataset is None:
         candidates, reranked = (subject.queries * count for count in _estimated_candidates(subject, part, k))
     else:
-        adapted = adapted_to(part, subject.name, subject.dataset.instruction)
+        adapted = adapted_to(part, subject.dataset.name, subject.dataset.instruction)
         candidates, reranked = (int(some.sum()) for some in shown_candidates(adapted, subject.dataset, k))
     missed = candidates - reranked
     return unscored_note(str(part), missed, candidates, "up to ") if missed > 0 else ""
@@ -599,7 +605,7 @@ def _prompted(
             _, depth = _estimated_candidates(subject, pipeline, k)
             estimate = part.plan_words(depth, subject.queries, document, query)
         else:
-            adapted = adapted_to(pipeline, subject.name, dataset.instruction)
+            adapted = adapted_to(pipeline, dataset.name, dataset.instruction)
             part = adapted.reranker
             assert isinstance(part, Prompting)  # it is adapted to what it was
             part = part.for_collection(dataset)
@@ -766,7 +772,7 @@ NODES = ResultKind("stages", Node, _stage_tables)
 
 
 def plan_notes(results: Sequence[Planned]) -> list[Note]:
-    """Return notes on a plan: how its figures were estimated, and remarks on single systems."""
+    """Return notes on how a plan's figures were estimated, and on single systems."""
     probed = [one.probed for one in results if one.probed is not None]
     notes = []
     if probed:
@@ -800,7 +806,7 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 
 
 def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
-    """Return a note on a grid's time on a cluster, with its range, and on its price if known.
+    """Return a note on a grid's time on a cluster, with its range, and its price if known.
 
     machine_price: dollars for a machine and hour.
     """

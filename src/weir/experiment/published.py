@@ -49,8 +49,7 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
 
     ptr: int64[queries + 1], row offsets; rows by descending score, ties by ascending identifier.
 
-    Scores are rounded. A score at most 0.0001 below the score before it counts as tied with it, and each tied
-    score is written 0.000001 lower.
+    Scores are rounded; each at most 0.0001 below the score before it is tied with it and written 0.000001 lower.
     """
     # A score no more than 1e-4 below the one before it, which may have been lowered itself, is lowered by 1e-6 more
     # than that one was. If a float is too coarse for the step the scores stay tied, and trec_eval's descending
@@ -75,9 +74,9 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
 
 
 def close_queries(run: Run, ties: str, cutoff: int | None) -> int:
-    """Return the number of queries in whose first `cutoff` ranks unequal scores are tied by a publisher's rule.
+    """Return the number of queries with unequal scores that a publisher's rule ties, among the first `cutoff` ranks.
 
-    ties: as in `Publisher`.
+    ties: a rule of `Publisher`.
     cutoff: None for all ranks.
     """
     longest = int(np.diff(run.ptr).max(initial=0))
@@ -127,13 +126,13 @@ class PublishedScore:
     def tolerance(self, decimals: int | None = None) -> float:
         """Return the largest difference that counts as equal: half a unit of the last printed decimal.
 
-        decimals: compare at most so many decimals.
+        decimals: compare at most so many.
         """
         compared = self.decimals if decimals is None else min(decimals, self.decimals)
         return 0.5 * 10.0**-compared * (1 + 1e-9)  # the edge itself agrees, whatever the binary fraction
 
     def agrees(self, value: float, decimals: int | None = None) -> bool:
-        """Return True if a value equals the score to the printed decimals, or to `decimals` if these are fewer."""
+        """Return True if a value equals the score to the printed decimals, or to `decimals` if fewer."""
         return abs(value - self.value) <= self.tolerance(decimals)
 
 
@@ -162,7 +161,7 @@ PUBLISHED_SCORES = ResultKind(
 
 @dataclass(frozen=True)
 class Publisher:
-    """A publisher's documented rules of scoring; a rule that is not documented is None or ""."""
+    """A publisher's documented rules of scoring, None or "" where undocumented."""
 
     name: str
     ties: Literal["trec", "trec9", "ascending", "anserini"] | None = None
@@ -181,12 +180,12 @@ def published(
 ) -> tuple[PublishedScore, ...]:
     """Return the published scores of a collection, model and measure, None for any; () if there are none.
 
-    dataset: a name or reference, also of a copy or with a split, or a path, whose collection is recognised by
-        its judgments.
+    dataset: a name or reference, also of a copy or with a split, or a path, whose collection is recognised by its
+        judgments.
     model: a whole name, or words that only one model has.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without
-    a collection.
+    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without a
+    collection.
     """
     name = None if model is None else model_named(model)
     place, split = (None, None) if dataset is None else _published_place(dataset)
@@ -219,8 +218,7 @@ def _published_place(dataset: str | Path) -> tuple[str, str | None]:
 
 
 def model_named(text: str, datasets: Collection[str] = ()) -> str:
-    """Return the full name of the published model that a text names, by its name without publisher or by some
-    of its words.
+    """Return the full name of the published model that a text names, with or without publisher, or by some words.
 
     datasets: prefer models with scores on these published collections.
 
@@ -248,7 +246,7 @@ def model_named(text: str, datasets: Collection[str] = ()) -> str:
 
 
 def claimed(system: str, dataset: str) -> tuple[str, ...]:
-    """Return the published models whose scores a system should reproduce on a collection; () if there are none."""
+    """Return the published models whose scores a system should reproduce on a collection; () without any."""
     # A stored ranking named as a rank file of BIRCO's authors claims that file's scores.
     not_on, models = toml_facts("claims.toml")["not_on"], _claims().get(_claiming(system), ())
     return tuple(one for one in models if dataset not in not_on.get(one, ())) + _of_rank_file(system, dataset)
@@ -262,6 +260,8 @@ class PublishedNames:
     """{system, or model of MTEB's results: published models}."""
     collections: Mapping[str, str]
     """{dataset of results: collection of published scores}."""
+    splits: Mapping[str, str]
+    """{dataset of results: split of published scores}, where PUBLISHED has a split."""
 
     @staticmethod
     def of(
@@ -271,9 +271,9 @@ class PublishedNames:
 
         given: scores of MTEB's results, whose models and tasks may be named too.
 
-        PUBLISHED may also be a system or model of Weir, such as minilm; it names all models that this
-        should reproduce. Raises UnknownName for a name that is not among these results or not published,
-        BadValue for words that fit several published models, and for a text without "=".
+        A system or model of Weir as PUBLISHED means all models that it should reproduce. A collection may end in a
+        split, as in TASK#de:dev. Raises UnknownName for a name not in these results or not published, BadValue for
+        words that fit several models, and for a text without "=".
         """
         systems = {name: {cell.label or cell.system, cell.system} for cell in cells
                    for name in (cell.system, cell.label, cell.title) if name}  # fmt: skip
@@ -286,6 +286,7 @@ class PublishedNames:
             for name in {cell.collection, cell.dataset, f"{cell.collection}:{cell.split}"}:
                 datasets.setdefault(name, {})[cell.dataset] = None
         models, collections = dict[str, tuple[str, ...]](), dict[str, str]()
+        split_of = dict[str, str]()
         for text in texts:
             parts = text.split("=")  # names of systems may hold a "=", too
             splits = [
@@ -308,23 +309,43 @@ class PublishedNames:
                 of = of or (model_named(published_name, {reported_of(cell).dataset for cell in cells}),)
                 models |= dict.fromkeys(systems[own], of)
             else:
-                known = {*_of_collections(), *(one.dataset for one in given)}
-                tasks = {facts["task"]: name for name, facts in toml_facts("benchmark_tasks.toml").items()}
-                called = published_name, tasks.get(published_name), reported(published_name, "test").dataset
-                place = next((name for name in called if name in known), None)
-                if place is None:
+                scored = {one.dataset for one in given} | _of_collections().keys()
+                with_splits = {f"{one.dataset}:{one.split}" for one in (*given, *_scores())}
+                name, colon, split = published_name.rpartition(":")
+                places = [(published_name, ""), *[(name, split)] * bool(colon)]
+                called = [(at, split) for one, split in places for at in (one, reported(one, "test").dataset)]
+                place, split = next(
+                    (
+                        (at, of)
+                        for at, of in called
+                        if at in scored and (not of or f"{at}:{of}" in with_splits)
+                    ),
+                    ("", ""),
+                )
+                if not place:
+                    known = {*scored, *with_splits} if colon else scored
                     raise UnknownName("collection with published scores", published_name, known)
                 collections |= dict.fromkeys(datasets[own], place)
-        return PublishedNames(models, collections)
+                split_of |= dict.fromkeys(datasets[own] if split else (), split)
+        return PublishedNames(models, collections, split_of)
+
+    def place_of(self, cell: ResultCell) -> tuple[Reported, str]:
+        """Return (a result's dataset and split as published scores name them, how its data differ from the
+        published, "" if they do not)."""
+        name = self.collections.get(cell.dataset, "")
+        if not name and cell.collection in _tasks():
+            name = _tasks()[cell.collection]
+        known = reported_of(cell, name)
+        known = replace(known, split=self.splits.get(cell.dataset, known.split))
+        return known, not_as_published(cell, name)
 
     def claimed(self, system: str, dataset: str) -> tuple[str, ...]:
-        """Return the published models that the user says a system is; if none were named, those that it should
-        reproduce."""
+        """Return the published models named by the user for a system, else the models that it should reproduce."""
         return self.models[system] if system in self.models else claimed(system, dataset)
 
 
 def claimant(model: str) -> str | None:
-    """Return a system that should reproduce a published model's scores; None if there is none."""
+    """Return a system that should reproduce a published model's scores; None without any."""
     return next((system for system, models in _claims().items() if model in models), None)
 
 
@@ -386,7 +407,7 @@ def _of_rank_file(system: str, dataset: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Reported:
-    """A dataset and split under the names that published scores use, with its number of queries."""
+    """A dataset and split as published scores name them."""
 
     dataset: str
     split: str
@@ -394,8 +415,21 @@ class Reported:
     """Number of judged queries; None if unknown."""
 
 
+def task_collection(task: str, subset: str = "default") -> str:
+    """Return the name of a collection that is a subset of a task of MTEB: TASK, or TASK#de."""
+    return task if subset == "default" else f"{task}#{subset}"
+
+
+@cache
+def _tasks() -> dict[str, str]:
+    """Return {task of MTEB: Weir's name of the collection}."""
+    return {facts["task"]: name for name, facts in toml_facts("benchmark_tasks.toml").items()}
+
+
 def reported(dataset: str, split: str) -> Reported:
-    """Return a dataset and split under the names that published scores use: scifact for hf:mteb/scifact."""
+    """Return a dataset and split as published scores name them, such as scifact for hf:mteb/scifact or MTEB's
+    SciFact."""
+    dataset = _tasks().get(dataset, dataset)
     called = {catalogue.without_revision(dataset), f"{dataset}:{split}"}
     for name, facts in toml_facts("collections.toml").items():
         if called & {name, *facts["names"]}:
@@ -430,25 +464,21 @@ def _reported_by_counts(
 
 
 def reported_of(cell: ResultCell, name: str = "") -> Reported:
-    """Return a result's dataset and split as published scores name them, by name or counts; raises FormatError
-    for damaged records.
+    """Return a result's dataset and split as published scores name them, by name or counts; raises FormatError for
+    damaged records.
 
     name: published name of its collection, by default its own.
     """
     return _reported_by_counts(name or cell.collection, cell.split, cell.grades, cell.documents)
 
 
-def places_of(cells: Sequence[ResultCell], called: Mapping[str, str]) -> dict[str, tuple[Reported, str]]:
-    """Return {dataset or complete group: (its name in published scores, how its data differ from the published,
-    "" if they do not)} of results.
-
-    called: {dataset: published name of its collection}.
-    """
+def places_of(cells: Sequence[ResultCell], names: PublishedNames) -> dict[str, tuple[Reported, str]]:
+    """Return {dataset or complete group: (its published name, how its data differ from the published, "" if equal)}."""
     places: dict[str, tuple[Reported, str]] = {}
     for cell in cells:
-        _, other = places.get(cell.dataset, (None, ""))
-        name = called.get(cell.dataset, "")
-        places[cell.dataset] = reported_of(cell, name), other or not_as_published(cell, name)
+        _, before = places.get(cell.dataset, (None, ""))
+        known, other = names.place_of(cell)
+        places[cell.dataset] = known, before or other
     for name in catalogue.groups():
         members = [places[one] for one in catalogue.members(name) if one in places]
         if len(members) == len(catalogue.members(name)):
@@ -477,14 +507,14 @@ def unknown_name(known: Reported) -> str:
 
 
 def is_of_file(model: str) -> bool:
-    """Return True if a model's scores come from a file of MTEB's results, whose names end in no bracket."""
+    """Return True if a model's scores come from a file of MTEB's results, by its name."""
     return not model.endswith("]")
 
 
 def publisher_of(model: str) -> Publisher:
-    """Return the publisher of a model's scores, with its documented rules (none if unknown).
+    """Return the publisher of a model's scores, with its documented rules, if known.
 
-    model: ends in "[publisher]"; other models are of MTEB's files.
+    model: ends in "[publisher]", except models of MTEB's files.
     """
     name = "MTEB" if is_of_file(model) else model.rpartition("[")[2].removesuffix("]")
     return Publisher(name, **toml_facts("publishers.toml").get(name, {}))
@@ -502,14 +532,14 @@ def _scores() -> tuple[PublishedScore, ...]:
 
 
 def facts_table(name: str) -> Iterator[list[str]]:
-    """Yield the cells of each row of a TSV file in Weir's package, without its header."""
+    """Yield the cells of each row of a TSV file of Weir's package, without its header."""
     text = (files("weir.experiment") / "facts" / name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])
 
 
 @cache
 def toml_facts(name: str) -> dict[str, Any]:
-    """Return the content of a TOML file in Weir's package."""
+    """Return the content of a TOML file of Weir's package."""
     return tomllib.loads((files("weir.experiment") / "facts" / name).read_text(encoding="utf-8"))
 
 

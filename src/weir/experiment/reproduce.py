@@ -41,7 +41,6 @@ from weir.experiment.results import (
     dataset_of,
     finished_cells,
     group_rows,
-    not_as_published,
     whereabouts,
 )
 from weir.experiment.ties_at_cut import cell_cut_note, with_ties_beyond
@@ -119,8 +118,8 @@ def reproduce(
     published_as: Sequence[str] = (),
     collections: Sequence[str | Path | Dataset] = (),
 ) -> list[PublishedCheck]:
-    """Return a check of each mean of all finished results and complete groups against each published score that
-    it should reproduce. Without such a score one check says why.
+    """Return a check of each mean of finished results and complete groups against each published score that it should
+    reproduce. Without such a score one check says why.
 
     model: compare the only system with this published model instead, by name or unique words.
     decimals: compare at most so many decimals.
@@ -129,8 +128,7 @@ def reproduce(
     published_as: OWN=PUBLISHED for systems and collections, such as "mine=minilm-l6 v2".
     collections: where collections are now, as NAME=PATH or PATH.
 
-    A result that differs is scored again by the publisher's rules if its collection is on this machine; if it is not,
-    it is off only where its rankings show that neither these rules nor ties can explain the difference. Raises
+    A result that differs is scored again by the publisher's rules if its collection is on this machine. Raises
     FormatError without a result, UnknownName for an unknown model, system, dataset or collection, BadValue for an
     ambiguous model, a model and several systems, or a collection of other judgments.
     """
@@ -147,8 +145,8 @@ def reproduce(
         )
     checks_found, lie_at = [], collection_places(cells, collections)
     for cell in cells:
-        again, called = _Rescored(cell, lie_at.get(cell.collection)), names.collections.get(cell.dataset, "")
-        known, other = reported_of(cell, called), not_as_published(cell, called)
+        again = _Rescored(cell, lie_at.get(cell.collection))
+        known, other = names.place_of(cell)
         for row in cell.rows:
             place = str(cell.folder), cell.split
             models = names.claimed(row.system, known.dataset) if name is None else (name,)
@@ -157,7 +155,7 @@ def reproduce(
                 claim = check.published
                 far = claim is not None and not again.is_here and again.is_beyond(claim, row, decimals)
                 checks_found.append(_scored_again(check, [again], decimals, far))
-    places = places_of(cells, names.collections)
+    places = places_of(cells, names)
     for row in group_rows([replace(cell, label="") for cell in cells]):
         known, other = places[row.dataset]
         known = replace(known, queries=row.queries)
@@ -176,11 +174,6 @@ def reproduce(
 def _scored_again(
     check: PublishedCheck, parts: Sequence[_Rescored], decimals: int | None, far: bool
 ) -> PublishedCheck:
-    """Return a check that is off with the reason for its difference, or as left open; other checks as they are.
-
-    parts: the result, or the members of a group's mean.
-    far: the rankings alone show that nothing explains the difference.
-    """
     claim, measure = check.published, parse_measure(check.measure)
     if check.outcome != "off" or claim is None:
         return check
@@ -247,8 +240,9 @@ def _published_alike(measure: str, known: Reported) -> str:
 
 
 def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
-    """Yield (name, scoring) for each documented rule of a publisher that differs from Weir's, then for all of
-    these together."""
+    """Yield (name, scoring) for each documented rule of a publisher that differs from Weir's, then for all
+    together.
+    """
     usual = Scoring(measure)
     together = Scoring(measure, rules.ties or "trec", rules.self_match or "keep", rules.missing or "zero")
     alone = {
@@ -264,27 +258,25 @@ def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scorin
 
 @dataclass(frozen=True)
 class _Rescored:
-    """A result that can be scored again by other rules."""
-
     cell: ResultCell
     place: str | Path | Dataset | None = None
     """Where its collection is now, if the user says so."""
 
     @property
     def is_here(self) -> bool:
-        """True if the collection is on this machine."""
         return self._read is not None
 
     def mean_under(self, scoring: Scoring) -> float | None:
-        """Return the mean by these rules; None if the collection is not on this machine."""
+        """Return the mean by other rules; None if the collection is not on this machine."""
         if self._read is None:
             return None
         run, qrels, k = self._read
         return defined_mean(rescored(run, qrels, scoring, k), scoring.measure)
 
     def is_beyond(self, claim: PublishedScore, row: Row, decimals: int | None) -> bool:
-        """Return True if the rankings alone show that neither ties nor the publisher's rules give a published
-        score."""
+        """Return True if the rankings alone show that neither ties nor the publisher's rules give the published
+        score.
+        """
         measure, rules = parse_measure(row.measure), publisher_of(claim.model)
         if row.lowest is None or row.highest is None or not within_unit(row.measure):
             return False
@@ -305,8 +297,9 @@ class _Rescored:
         return not low - claim.tolerance(decimals) <= claim.value <= high + claim.tolerance(decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return a note on ties that the result's depth cuts; "" if none are cut, if the rankings were not
-        read, or if the ties beyond were searched."""
+        """Return a note on ties that the result's depth cuts; "" without any, or if they were searched or cannot be
+        read.
+        """
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 
@@ -330,7 +323,7 @@ class _Rescored:
 def birco_of_files(
     judgments: Qrels, called: str, runs: Sequence[Path]
 ) -> tuple[list[BircoScore], list[str], list[str]]:
-    """Return (BIRCO's scores of run files, remarks on judgments, reasons why files are left out).
+    """Return (BIRCO's scores of run files, remarks on judgments, reasons for omitted files).
 
     called: name of the collection.
 
@@ -346,7 +339,7 @@ def birco_of_files(
 def birco_of_cells(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
-    """Return (BIRCO's scores of results, remarks on judgments and on results that are left out).
+    """Return (BIRCO's scores of results, remarks on judgments and omitted results).
 
     collections: where collections are now, as NAME=PATH or PATH.
     fetch: download missing ones.
@@ -385,7 +378,7 @@ def birco_of_cells(
 
 
 def check_cells(check: PublishedCheck) -> list[str]:
-    """Return the last cells of the row of a check with a published score: both scores, difference, verdict."""
+    """Return the last cells of a check's row: own score, published score, difference, verdict."""
     claim, difference = check.published, f"{abs(check.difference):.4f}"
     assert claim is not None
     partly = f" to {check.decimals} decimals" if check.decimals != claim.decimals else ""

@@ -26,8 +26,7 @@ TITLE = "Published scores, run again"
 def reproduction_tables(
     root: Path, checks: Sequence[PublishedCheck], model: str | None = None, published_as: Sequence[str] = ()
 ) -> tuple[Table, ...]:
-    """Return a table of the results that claim published scores, then a table for each, with commands and
-    records.
+    """Return a table of the results that claim published scores, then one for each with commands and records.
 
     model, published_as: arguments of `reproduce`.
     """
@@ -118,7 +117,9 @@ def _result_page(
 
 
 def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
-    """Return the words of the command that computes a result, or a group's, again; it downloads its collection."""
+    """Return the words of the command that computes a result, or a group's, again, with download of its
+    collection.
+    """
     cell = cells[0]
     facts = cell.scored[-1][1].facts
     place = dataset if len(cells) > 1 else place_to_name(cell)
@@ -148,14 +149,11 @@ def _members_of(cells: Mapping[str, ResultCell], group: str, system: str) -> lis
 
 
 def when(made: Mapping[str, object]) -> str:
-    """Return the recorded time to the minute, such as "2025-01-31 12:00"; words that say so if none is
-    recorded."""
+    """Return the recorded time, such as "2025-01-31 12:00"; words that say so if none is recorded."""
     return str(made.get("when", "at a time that is not recorded"))[:16].replace("T", " ")
 
 
 def _maker(made: Mapping[str, object]) -> str:
-    """Return the version of Weir, of Python and packages, and the machine in a record, as one line; a missing
-    fact reads None."""
     packages = made.get("packages")
     versions = (
         [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, dict) else []

@@ -96,7 +96,7 @@ class GridOrder:
 
     @staticmethod
     def read(root: Path) -> GridOrder:
-        """Return the recorded order; empty if missing or damaged (`order_damage`)."""
+        """Return the recorded order; empty if missing or damaged."""
         return _read_order(root)[0]
 
     def counting(self, dataset: str, split: str, documents: object) -> str | None:
@@ -107,7 +107,7 @@ class GridOrder:
         return self.judgments.get(split_mark(dataset, split, documents), self.judgments.get(dataset))
 
     def place(self, dataset: str, system: str) -> tuple[int, int]:
-        """Return the positions of a dataset and of a system in the order; LAST for a name that is not in it."""
+        """Return the positions of a dataset and a system in the order; LAST for an unknown name."""
         places = [
             names.index(name) if name in names else LAST
             for names, name in ((self.datasets, dataset), (self.systems, system))
@@ -116,7 +116,6 @@ class GridOrder:
 
 
 def _read_order(root: Path) -> tuple[GridOrder, str]:
-    """Return (recorded order, a sentence if its file is damaged, else "")."""
     try:
         sealed = read_sealed(root / ORDER)
         judgments, labels = (
@@ -135,7 +134,7 @@ def _read_order(root: Path) -> tuple[GridOrder, str]:
 
 
 def order_damage(root: Path) -> str:
-    """Return a sentence if the order recorded in a results folder cannot be read; "" if it can, or is missing."""
+    """Return a sentence if the order recorded in a results folder cannot be read; "" otherwise."""
     return _read_order(root)[1]
 
 
@@ -155,11 +154,11 @@ def keep_order(
     labels: Mapping[str, str] | None = None,
     asked: Iterable[tuple[str, str]] = (),
 ) -> tuple[GridOrder, GridOrder]:
-    """Append datasets and systems to the order file of a results folder; return (order before, order after).
+    """Append datasets and systems to the order file of a results folder; return the order before and after.
 
     judgments: {split: fingerprint} of judgments that become current, by `split_mark`.
     labels: {system: label}. Another system with the same label loses it.
-    asked: (dataset:split, system) of each result that is to be made.
+    asked: (dataset:split, system) of each requested result.
     """
     with locked(root / f".{ORDER}.lock"):
         before = GridOrder.read(root)
@@ -181,7 +180,7 @@ def keep_order(
 
 
 def take_back_order(root: Path, before: GridOrder, after: GridOrder) -> None:
-    """Make a results folder's order `before` again if it still is `after`."""
+    """Restore a results folder's order to `before`, if it still is `after`."""
     with locked(root / f".{ORDER}.lock"):
         if GridOrder.read(root) != after:
             return
@@ -201,8 +200,10 @@ AGAIN = "written by Weir 0.1, whose records this version does not read; run the 
 
 
 def rankings_file(folder: Path, record: Record | None) -> Path:
-    """Return the path of a result's run file, which may be missing; raises FormatError for a pipe or a link out
-    of the folder. Warns (RankingWarning) if it is missing, or its size is not the recorded one."""
+    """Return the path of a result's run file; raises FormatError for a pipe or a link out of the folder.
+
+    Warns (RankingWarning) if the file is missing or has another size than recorded.
+    """
     path = run_file(folder)
     named_file(folder, path.name, path, "its rankings, in its own folder")
     if record is not None and not path.exists():
@@ -297,12 +298,14 @@ class ResultCell:
 
     @property
     def asked(self) -> str:
-        """Return `Origin.asked` of the scores; "" for a collection without judgments."""
+        """Return hashes of judgments and queries, equal for one collection under several names; "" without
+        judgments.
+        """
         return self.origin.asked if self.rows else ""
 
     @property
     def conventions(self) -> str:
-        """Return the conventions of the scores, as text, by the recorded rule for self-matches."""
+        """Return the conventions of the scores, as text."""
         return self_match_rule(dict(self.settings).get("self_match", "keep"))
 
     @property
@@ -323,8 +326,8 @@ class ResultCell:
 
     @property
     def documents(self) -> int | None:
-        """Return the number of documents in the collection; None if not recorded. Raises FormatError for a
-        damaged record.
+        """Return the collection's number of documents; None if not recorded. Raises FormatError for a damaged
+        record.
         """
         with as_weir_writes_it(self.folder):
             documents = self.scored[-1][1].facts.get("documents")
@@ -335,23 +338,23 @@ class ResultCell:
 
     @property
     def longest(self) -> int:
-        """Return the length of the longest ranking; `depth` for records before 0.3."""
+        """Return the length of the longest ranking; `depth` if not recorded."""
         return int(self.scored[-1][1].facts.get("longest") or self.depth)
 
     @property
     def whole(self) -> bool:
-        """Return True if rankings are recorded to have all relevant documents."""
+        """Return True if the rankings are recorded to have all relevant documents."""
         return self.scored[-1][1].facts.get("whole") is True
 
     @property
     def cut(self) -> int | None:
-        """Return the length of nearly all rankings if it is less than requested; None otherwise."""
+        """Return the length of nearly all rankings if shorter than requested, else None."""
         cut = self.scored[-1][1].facts.get("cut")
         return None if cut is None else int(cut)
 
     @property
     def tied_beyond(self) -> int | None:
-        """Return the number of queries with documents beyond rank k tied with rank k; None if not recorded."""
+        """Return the number of queries with documents beyond rank k that tie with rank k; None if not recorded."""
         seen = self.ranked.facts.get(TIED_BEYOND_K)
         return seen if isinstance(seen, int) and not isinstance(seen, bool) else None
 
@@ -360,13 +363,13 @@ class ResultCell:
         return next((r.mean for r in self.rows if r.measure == measure), None)
 
     def named_rows(self) -> list[Row]:
-        """Return the rows of means, with the label as system's name."""
+        """Return the means by measure, with the label as the system's name."""
         return [replace(row, system=self.label or self.system, title=self.title) for row in self.rows]
 
     def values(self) -> Scores:
         """Return the scores of all measures by query, with notes.
 
-        Raises StoreError if a file changed, or if sets of scores are of different queries.
+        Raises StoreError if a file changed, or measures are of different queries.
         """
         parts = []
         for path, record in self.scored:
@@ -414,7 +417,7 @@ def shared_measures(first: ResultCell, second: ResultCell) -> list[str]:
 
 
 def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
-    """Return {label: title} of systems with a title."""
+    """Return {label: title} of systems that readers are shown under another name."""
     return {cell.label: cell.title for cell in cells if cell.title}
 
 
@@ -457,12 +460,12 @@ def _equivalent(text: str, names: Collection[str]) -> set[str]:
 def chosen_cells(
     cells: Sequence[ResultCell], datasets: Sequence[str] = (), systems: Sequence[str] = ()
 ) -> list[ResultCell]:
-    """Return the results of these datasets and systems, with unique dataset names (`dataset_names`).
+    """Return the results of these datasets and systems, with unique dataset names.
 
     datasets: by default all; a group means its members, NAME:SPLIT one split.
-    systems: names, labels or beginnings of names, by default all.
+    systems: names, labels or unique prefixes, by default all.
 
-    Raises UnknownName for an absent dataset or system, BadValue for a text that fits several systems.
+    Raises UnknownName for an absent dataset or system, BadValue for an ambiguous text.
     """
     cells = by_split(cells)
     if datasets:
@@ -480,7 +483,7 @@ def chosen_cells(
 
 
 def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
-    """Return the results sorted by dataset, uniquely named (`dataset_names`), repeats and equal systems labelled."""
+    """Return the results sorted by dataset, with unique dataset names and labels of systems."""
     called = [_called(cell, *names) for cell, names in zip(cells, dataset_names(cells), strict=True)]
     called = with_repeats(called)
     places = list(dict.fromkeys(cell.dataset for cell in called))
@@ -490,8 +493,8 @@ def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
 def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
     """Return (unique dataset name, collection's name) of each result.
 
-    A collection's name is followed by the split, as in scifact:dev, if there are several; by a hash, as in kb
-    [1a2b3c], if other collections have the name; by the rule for self-matches if results differ in it.
+    The collection's name gets the split, as in scifact:dev, a hash, as in kb [1a2b3c], or the rule for self-matches,
+    if several occur.
     """
     texts: dict[str, dict[tuple[object, object], None]] = {}
     splits: dict[str, set[str]] = {}
@@ -523,13 +526,14 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
 
 
 def datasets_counted(cells: Iterable[ResultCell]) -> dict[str, str]:
-    """Return {dataset: the dataset that counts among all of the same queries and judgments} (`counted_once`)."""
+    """Return {dataset: the dataset that counts in means}, one of all with the same queries and judgments."""
     return counted_once((cell.dataset, cell.asked) for cell in cells)
 
 
 def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
-    """Return the results; `Row.repeats` names the dataset of the same queries and judgments that counts instead,
-    "" if the row's own counts."""
+    """Return the results; in each row, `repeats` names the dataset of equal queries and judgments that counts
+    instead, else "".
+    """
     cells = list(cells)
     instead = {name: "" if one == name else one for name, one in datasets_counted(cells).items()}
     return [
@@ -539,7 +543,7 @@ def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
 
 
 def scored_measures(cells: Iterable[ResultCell]) -> tuple[str, ...]:
-    """Return the names of all measures of these results, in order of first occurrence."""
+    """Return the names of all measures, in order of first occurrence."""
     return tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
 
 
@@ -587,8 +591,8 @@ def open_cell(folder: Path | str) -> ResultCell:
 def runs_in(folder: Path) -> list[Path]:
     """Return the run file of a result, or of each system on a collection.
 
-    Raises FormatError without results, BadValue for several collections or splits. Warns (RankingWarning) of
-    results left out for a smaller k.
+    Raises FormatError without results, BadValue for several collections or splits. Warns (RankingWarning) of results
+    omitted for a smaller k.
     """
     if (folder / RECORD).exists() or run_file(folder).exists():
         return [rankings_file(folder, record_of(folder))]
@@ -605,10 +609,9 @@ def runs_in(folder: Path) -> list[Path]:
 
 def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = None) -> None:
     """Raise BadValue if run files, by their records, rank other documents for other queries than each other or
-    the dataset.
+    `dataset`.
 
-    Warns (RankingWarning) if only documents or only queries differ, or if only some files are without
-    self-matches.
+    Warns (RankingWarning) if only documents or queries differ, or only some files lack self-matches.
     """
     first: tuple[Path, object, object] | None = None
     kept: dict[bool, Path] = {}
@@ -656,9 +659,9 @@ def _cells_of(folder: Path) -> list[ResultCell]:
     return [cell for cell in cells if not inner or cell.folder.parent == place]
 
 
-def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
-    """Return the finished result in a folder, with these rows; raises StoreError if it was removed."""
-    alike = (cell for cell in _cells_in(folder) if bool(rows) == bool(cell.rows))
+def cell_of(folder: Path, rows: Sequence[Row], split: str) -> ResultCell:
+    """Return the finished result of a split in a folder, with these rows; raises StoreError if it was removed."""
+    alike = (cell for cell in _cells_in(folder) if cell.split == split and bool(rows) == bool(cell.rows))
     cell = next((cell for cell in alike if all(row in cell.rows for row in rows)), None)
     if cell is None:
         raise StoreError(f"{folder}: removed while the grid ran, by another process; run the grid again")
@@ -666,11 +669,11 @@ def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
 
 
 def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]:
-    """Return a folder's finished results, in the order in which they were requested, then by time.
+    """Return a folder's finished results, in the order of requests, then by time.
 
     unjudged: include collections without judgments.
 
-    Warns (LossWarning) of unreadable records. Raises FormatError if there is no result.
+    Warns (LossWarning) of unreadable records. Raises FormatError without a result.
     """
     root = path_of(root)
     groups, damaged = _by_folder(root)
@@ -685,7 +688,7 @@ def finished_and_lacking(
 ) -> tuple[list[ResultCell], list[str]]:
     """Return (finished results, sentences on missing results, unreadable records and unscored rankings).
 
-    datasets, systems: mention only these, by default all; systems by names, labels, or beginnings of names.
+    datasets, systems: mention only these, by default all; systems by names, labels, or prefixes.
 
     Raises FormatError without a result.
     """
@@ -708,9 +711,9 @@ def finished_and_lacking(
 
 
 def missing_results(root: Path, datasets: Sequence[str] = (), systems: Sequence[str] = ()) -> list[str]:
-    """Return one sentence that counts and names the requested results that are missing; [] if none is.
+    """Return a sentence on the requested results that are missing, in a list; [] if none is.
 
-    datasets, systems: only these, by default all; systems by names, labels, or beginnings of names.
+    datasets, systems: only these, by default all; systems by names, labels, or prefixes.
     """
     return _missing(GridOrder.read(root), _by_folder(root)[0], datasets, systems)
 
@@ -743,14 +746,17 @@ def _first_named(names: Sequence[str]) -> str:
 
 
 def nothing_finished(root: Path, missing: Sequence[str]) -> FormatError:
-    """Return the error that a run began in a folder and finished nothing; `missing` is from `missing_results`."""
+    """Return the error that a run began in a folder and finished nothing.
+
+    missing: from `missing_results`.
+    """
     return FormatError(root, "no finished result of weir run", f"one or more: {missing[0]}")
 
 
 def without_results(
     cells: Iterable[ResultCell], dataset: str, called: Callable[[str], str]
 ) -> tuple[str, ...]:
-    """Return a sentence on the systems of results that have none on a dataset; () if each has.
+    """Return a sentence on the systems without results on a dataset; () if each has some.
 
     called: returns a system's short name for its label.
     """
@@ -867,10 +873,9 @@ def damaged_records(root: Path) -> list[str]:
 
 
 def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:
-    """Return a result's collection, loaded: `collection`, else from the recorded place or the catalogue.
+    """Return a result's collection, loaded: `collection`, else from its recorded place or the catalogue.
 
-    None if neither of the two has the recorded fingerprint; nothing is downloaded. Raises the errors of `load`
-    for `collection`.
+    None if neither has the recorded content; downloads nothing. Raises the errors of `load` for `collection`.
     """
     if collection is not None:
         if isinstance(collection, Dataset):
@@ -893,8 +898,8 @@ def recorded_place(cell: ResultCell) -> str:
 
 
 def place_to_name(cell: ResultCell) -> str:
-    """Return a result's collection for a command elsewhere: the catalogue's name if its content is equal, else as
-    recorded.
+    """Return a result's collection for a command on another machine: the catalogue's name if its content is equal,
+    else as recorded.
     """
     place = recorded_place(cell) or cell.collection
     if is_reference(place) or catalogue_name(place) or cell.collection not in catalogue.collection_names():
@@ -915,29 +920,30 @@ UNKNOWN_PLACE = "PATH"
 
 
 def started_in(cell: ResultCell) -> str:
-    """Return the folder in which the program that scored a result was started, from which a relative path of
-    the collection begins; "" if unknown."""
+    """Return the folder in which a result was scored, from which a relative path of its collection begins; "" if
+    unknown.
+    """
     return str(cell.scored[-1][1].facts.get("started_in", ""))
 
 
 def whereabouts(cell: ResultCell) -> str:
-    """Return a phrase on a result's collection that was not found: "was in memory", or its recorded place."""
+    """Return a phrase on where a missing collection was: "was in memory", or its recorded place."""
     if was_in_memory(cell.scored[-1][1].facts):
         return "was in memory"
     return f"is not at {recorded_place(cell) or cell.collection}, or not as it was measured"
 
 
 def was_in_memory(facts: Mapping[str, object]) -> bool:
-    """Return True if scores' recorded facts name a folder that was deleted with its collection, made in Python."""
+    """Return True if recorded facts name a collection that was made in Python and deleted with the process."""
     name = Path(str(facts.get("collection", ""))).name
     return name.startswith(OWN_FOLDER) and not facts.get("started_in")
 
 
 def name_given(cell: ResultCell, base: str | None = None) -> str:
-    """Return the collection's name for `weir run -d`, followed by a split other than `test`.
+    """Return the collection's name for `weir run -d`, with a split other than `test`.
 
-    base: folder from which a local path is written; None writes the whole path on this machine. With "" (unknown), and
-        for results started elsewhere, a path becomes a placeholder that the user replaces.
+    base: folder from which to write a local path, None for an absolute path; with "", and for results started
+        elsewhere, a placeholder replaces the path.
     """
     name = (recorded_place(cell) or cell.dataset) if base is None else place_to_name(cell)
     if base is not None and Path(name).is_absolute():
@@ -957,7 +963,7 @@ def _path_from(place: str, base: str) -> str:
 
 
 def without_command(cell: ResultCell) -> str:
-    """Return why no command here repeats a result, such as "mine (made in Python; ...)"; "" if a command does."""
+    """Return why no command here repeats a result, such as "mine (made in Python; ...)"; "" if one does."""
     if objects := given_objects(cell):
         return f"{cell.system} (made in Python; {'; '.join(map(str, objects))})"
     try:
@@ -990,7 +996,7 @@ class GivenObject:
 
 
 def given_objects(cell: ResultCell) -> list[GivenObject]:
-    """Return a user's Python functions and objects in a result's system, each once."""
+    """Return the user's Python functions and objects in a result's system, each once."""
     made: dict[str, Any] = {}
     for _, record in cell.stages:
         made |= record.made.get("objects") or {}
@@ -1004,7 +1010,7 @@ def given_objects(cell: ResultCell) -> list[GivenObject]:
 
 
 def stages_of_object(cell: ResultCell, one: GivenObject) -> list[Record]:
-    """Return the records of a result's stages in which a user's object took part, inputs first."""
+    """Return the records of a result's stages that used a user's object, inputs first."""
     return [
         record
         for _, record in cell.stages
@@ -1045,13 +1051,13 @@ def with_collections(
     collections: Sequence[str | Path | Dataset] = (),
     fetch: bool = False,
 ) -> tuple[list[tuple[ResultCell, Dataset | None]], list[str]]:
-    """Return ((result, its collection or None) pairs, sentences on results left out).
+    """Return ((result, its collection or None) pairs, sentences on omitted results).
 
     by: groups of queries; collections are loaded only if it names a column.
     collections: each NAME=PATH or PATH.
     fetch: download collections if necessary.
 
-    Results whose collection is not here are left out, unless none is here. Raises the errors of `collection_places`.
+    Omits results whose collection is not here, unless none is. Raises the errors of `collection_places`.
     """
     if not is_column(by):
         return [(cell, None) for cell in cells], []
@@ -1080,8 +1086,9 @@ def elsewhere(cell: ResultCell) -> str:
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """Return a result's collection, loaded from `places`, {collection: name, path or Dataset}, else as by
-    `cell_collection`; None if it is not found."""
+    """Return a result's collection, loaded from `places`, {collection: name, path or Dataset}, else from its recorded
+    place; None if not found.
+    """
     place = places.get(cell.collection)
     if place is None:
         return cell_collection(cell, fetch)
@@ -1109,8 +1116,7 @@ def collection_places(
 
 
 def named_place(collection: str | Path | Dataset) -> tuple[str, str | Path | Dataset]:
-    """Return (NAME, PATH) of a text NAME=PATH; ("", `collection`) for an existing path, a Dataset and other
-    texts."""
+    """Return (NAME, PATH) of a text NAME=PATH; ("", `collection`) for an existing path, a Dataset or another text."""
     if isinstance(collection, Dataset) or Path(collection).exists():
         return "", collection
     name, equals, place = str(collection).partition("=")
@@ -1246,7 +1252,7 @@ def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[Resu
 
 
 def current_cells(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (results scored by the current judgments, a sentence on each other result)."""
+    """Return (results scored by current judgments, a sentence on each other result)."""
     outdated = [cell for cell in cells if cell.outdated]
     problem = "was scored by other judgments than the last ones asked for, and does not compare"
     remedy = "left out; the same weir run scores it again"
@@ -1283,8 +1289,7 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (results, sentences on results left out): of results that differ only in k, the one with the
-    largest k is returned."""
+    """Return (results, sentences on omitted ones), keeping the largest k of results that differ only in k."""
     largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
@@ -1327,10 +1332,9 @@ def as_weir_writes_it(folder: Path) -> Iterator[None]:
 
 
 def index_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the cost of a result's indexes: summed seconds, documents, peak memory, and bytes of stored ones;
-    {} if it has none.
+    """Return the costs of a result's indexes: summed seconds, documents, peak memory, and bytes; {} without any.
 
-    "in_memory" is the number of indexes that were made in memory and not stored. Raises FormatError for damage.
+    "in_memory" counts indexes that were not stored. Raises FormatError for damage.
     """
     with as_weir_writes_it(cell.folder):
         records = [record for _, record in cell.stages if record.kind == "index"]
@@ -1350,8 +1354,7 @@ def _in_memory(cell: ResultCell) -> list[Mapping[str, Any]]:
 
 
 def search_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the summed cost of a result's rankings, with the facts of their record; raises FormatError for
-    damage.
+    """Return the summed costs of a result's rankings, with recorded facts; raises FormatError for damage.
 
     For rankings read from a file, "seconds" and "peak_mb" are None, "single_query_ms" is empty.
     """
@@ -1387,8 +1390,7 @@ def whole_seconds(cell: ResultCell) -> float | None:
 
 
 def search_seconds(cells: Iterable[ResultCell]) -> float | None:
-    """Return the seconds that these results' searches took, each counted once, without unknown ones; None if all
-    are unknown."""
+    """Return the total seconds of these results' known searches, each counted once; None if all are unknown."""
     seconds: dict[Path, float] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -1419,8 +1421,8 @@ def _own_said(cell: ResultCell) -> str:
 
 
 def not_as_published(cell: ResultCell, called: str = "") -> str:
-    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends
-    on it, or the catalogue lacks it.
+    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on it, or
+    the catalogue lacks it.
 
     called: published name of the collection, by default its own.
     """
@@ -1436,8 +1438,7 @@ def not_as_published(cell: ResultCell, called: str = "") -> str:
 
 
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
-    """Return a sentence for each collection and re-ranker that left candidates unscored, except at a depth that
-    the user chose."""
+    """Return a sentence for each collection and re-ranker that left candidates unscored at the default depth."""
     sentences: dict[str, None] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -1503,13 +1504,14 @@ def _summed(of: list[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the labelled rows of results, then the means over complete groups."""
+    """Return the means of all results by measure, then the means over complete groups of datasets."""
     return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means over complete groups of datasets, for each measure and each system that has all members
-    with the same k; [] without a complete group."""
+    """Return the means over complete groups of datasets, by measure and system with the same k on all members; []
+    without any.
+    """
     datasets = {cell.dataset for cell in cells}
     whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]
     if not whole:
@@ -1534,7 +1536,7 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> list[Note]:
-    """Return the notes to print with results' scores, on provenance, rankings and judgments.
+    """Return the notes on provenance, rankings and judgments to print with scores.
 
     measures: shown measures, by default all.
     """
@@ -1564,10 +1566,7 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
 
 
 def changed_rankings(cells: Iterable[ResultCell]) -> list[str]:
-    """Return a sentence for each result whose file of rankings has another size than its record says.
-
-    Files that are missing are left out; `weir verify` compares checksums.
-    """
+    """Return a sentence for each result whose run file has another size than recorded; missing files are skipped."""
     return [said for cell in cells for said in _changed_files(cell.folder, cell.ranked)]
 
 
@@ -1613,8 +1612,9 @@ def _cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
 
 
 def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return notes on systems whose rankings are much longer than others', and on measures whose cut-off exceeds
-    a system's k."""
+    """Return notes on systems with much longer rankings than others, and on measures whose cut-off exceeds a system's
+    k.
+    """
     of_dataset: dict[str, dict[str, int]] = {}
     whole: dict[str, set[str]] = {}
     names = set(measures)
@@ -1635,8 +1635,7 @@ def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list
 
 
 def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()) -> list[str]:
-    """Return sentences on results that carry one name but come from different algorithms, settings, k or
-    collections.
+    """Return sentences on results of one name that differ in algorithms, settings, k or collections.
 
     measures: measures whose algorithms are compared, by default all.
     """
@@ -1690,8 +1689,7 @@ def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()
 
 
 def answered_texts(cell: ResultCell) -> tuple[object, object]:
-    """Return the recorded (fingerprint of documents, fingerprint of queries) of a result, each None if not
-    recorded."""
+    """Return the recorded fingerprints of documents and queries, each None if not recorded."""
     return cell.ranked.declared.get("corpus"), cell.ranked.declared.get("queries")
 
 
@@ -1710,7 +1708,7 @@ class Provenance:
 
 
 def provenance_of(cell: ResultCell) -> Provenance:
-    """Return the records of all stages that gave a result, in the order of computation."""
+    """Return the records of all stages that gave a result, in order of computation."""
     stages = tuple(
         {"folder": Path(os.path.relpath(folder, cell.folder.parent)).as_posix(), **record.to_json()}
         for folder, record in (*cell.stages, *cell.scored)

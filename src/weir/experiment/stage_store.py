@@ -114,10 +114,9 @@ def silent() -> Iterator[None]:
 
 
 def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
-    """Return {"p50", "p95", "p99", "mean": milliseconds, "queries": number} of single queries searched without
-    stored results; {} without queries.
+    """Return {"p50", "p95", "p99", "mean": milliseconds, "queries": number} of single searches; {} without queries.
 
-    Times up to LATENCY_QUERIES queries, evenly spread, until LATENCY_SECONDS.
+    Times up to LATENCY_QUERIES queries, evenly spread, until LATENCY_SECONDS, without stored results.
     """
     count = min(LATENCY_QUERIES, len(queries))
     milliseconds: list[float] = []
@@ -180,7 +179,7 @@ OPENED_INDEXES, HELD_RUNS = 3, 4
 
 
 class StageSharing(Protocol):
-    """A store of stages that machines share; methods raise StoreError if unreachable.
+    """A store of stages (indexes, rankings) that machines share; methods raise StoreError if unreachable.
 
     root: local folder that holds the stage's folder.
     """
@@ -189,19 +188,19 @@ class StageSharing(Protocol):
         """Write, read and remove an object, to test access."""
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
-        """Download a stage and return True; return False if it is missing or, with a note, damaged."""
+        """Download a stage and return True; False if it is missing or, with a note, damaged."""
 
     def has(self, stage: Stage, root: Path) -> bool:
         """Return True if the shared store has the stage."""
 
     def publish(self, stage: Stage, root: Path, watch: Watch) -> None:
-        """Upload a complete stage, its record last, unless the store has it."""
+        """Upload a complete stage, unless the store has it."""
 
     def tell(self, stage: Stage, root: Path) -> None:
-        """Upload a stage's record alone; its files stay here."""
+        """Upload a stage's record without its files."""
 
     def withdraw(self, stage: Stage, root: Path) -> None:
-        """Remove the records of a damaged stage."""
+        """Remove the records of a damaged stage from the store."""
 
     def lease(self, stage: Stage, root: Path, watch: Watch) -> AbstractContextManager[None]:
         """Return a context manager that waits for the exclusive right to compute a stage."""
@@ -213,8 +212,8 @@ STAGE_STORES = Registry[Callable[[str, Path], StageSharing]]("stage store", grou
 
 @dataclass(frozen=True, eq=False)
 class StageCache:
-    """A cache of a collection's stages (indexes, rankings, scores), each read from disk or computed once; the
-    last used stay in memory.
+    """A collection's stages (indexes, rankings, scores), each read from disk or computed once; the last used stay in
+    memory.
     """
 
     root: Path
@@ -275,14 +274,14 @@ class StageCache:
         return self.opened[name]
 
     def encoded(self, part: Retriever) -> bool:
-        """Return True if the retriever's index is stored here, or its document vectors are in the shared store."""
+        """Return True if the retriever's index is stored here, or its document vectors in the shared store."""
         stage = index_stage(part, self.dataset.corpus)
         if stage.found(self.store / INDEXES) is not None:
             return True
         return self.shared is not None and self.shared.has(_vectors_of(stage), self.store / VECTORS)
 
     def encode_share(self, part: Retriever, encode: ShareEncoder, share: tuple[int, int]) -> None:
-        """Encode one share of the documents for the index of `part`; does nothing if all are encoded.
+        """Encode one share of the documents for the index of `part`; do nothing if all are encoded.
 
         share: (number from 0, number of shares).
         """
@@ -305,20 +304,20 @@ class StageCache:
         return _CachedRankings(self, part, corpus)
 
     def run_stage(self, part: Retriever, k: int) -> Stage:
-        """Return the declaration of a system's rankings of all queries, self-matches included."""
+        """Return the description that identifies a system's stored rankings of all queries, self-matches included."""
         return Stage("run", str(part), {**self.asked_by(part), "k": k, "system": part.describe()})
 
     def asked_by(self, part: Retriever) -> dict[str, object]:
-        """Return the inputs besides settings that decide a system's rankings, such as metadata."""
+        """Return what decides a system's rankings besides its settings: documents, queries, restrictions,
+        metadata.
+        """
         asked = self.asked
         deep = asked_depth(part) if "restricted" in asked else {}
         return {**asked, **deep, **_metadata(part, self.dataset.corpus)}
 
     @property
     def asked(self) -> dict[str, str]:
-        """Return the inputs that decide rankings of any system: fingerprints of documents and queries,
-        restrictions.
-        """
+        """Return what decides any system's rankings: fingerprints of documents and queries, restrictions."""
         declared = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
         metadata = self.dataset.queries.metadata
         if metadata is not None and (metadata.lists() or metadata.permitted is not None):
@@ -428,10 +427,9 @@ class StageCache:
                 return
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
-        """Return the folder of an undamaged stage below `root`; None if it is missing or damaged, or if only
-        its record is here.
+        """Return the folder of an undamaged stage below `root`; None if missing, damaged, or only its record is here.
 
-        Damage deletes the record, with a note.
+        Deletes a damaged stage's record, with a note.
         """
         stored = stage.found(root)
         if stored is None:
@@ -523,8 +521,7 @@ class StageCache:
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
         """Search all queries; return (run, facts for the record, time and memory).
 
-        A system without a version is searched once, at the largest depth that the grid needs; its rankings are
-        then cut at k.
+        A system without a version is searched once, at the largest depth that the grid needs, then cut at k.
         """
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as making:
@@ -604,8 +601,6 @@ _REPLACED = (
 
 @dataclass(frozen=True, eq=False)
 class _CachedRankings:
-    """A searcher that reads stored rankings if the queries are all of the collection's, and else searches."""
-
     cache: StageCache
     part: Retriever
     corpus: Corpus
@@ -635,8 +630,7 @@ def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
 
 
 def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict[str, int]:
-    """Return {folder name: largest depth that a grid needs} of systems without a version, which are searched
-    only once."""
+    """Return {folder name: largest depth that a grid needs} of systems without a version, which are searched once."""
     depths = dict[str, int]()
 
     def ask(system: Retriever, depth: int) -> None:
@@ -653,7 +647,7 @@ def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:
-    """Return the declaration of a system's index over a corpus; systems with equal declarations share it."""
+    """Return the description that identifies a system's index over a corpus; equal descriptions share an index."""
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     about = {"corpus": corpus.fingerprint, **_metadata(whole, corpus), "system": whole.describe()}
     return Stage("index", str(whole), about)
@@ -669,7 +663,7 @@ def _metadata(part: Retriever, corpus: Corpus) -> dict[str, object]:
 
 
 def inputs_below(used: Iterable[tuple[str, str]], root: Path) -> tuple[tuple[str, str], ...]:
-    """Return ((kind, folder relative to `root`), ...) of (kind, folder) pairs."""
+    """Return the (kind, folder) pairs with folders relative to `root`."""
     return tuple((kind, Path(os.path.relpath(folder, root)).as_posix()) for kind, folder in used)
 
 

@@ -43,7 +43,7 @@ COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_
 
 @dataclass
 class Making:
-    """A stage (index, rankings or scores) being computed, with its costs and inputs."""
+    """Costs and inputs of a stage (index, rankings or scores) being computed."""
 
     own: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))
     """Counts of its own work, without the stages made within it."""
@@ -61,8 +61,8 @@ class Making:
     """{key: documents and cost} of the indexes that it used in memory."""
 
     def cost(self) -> dict[str, object]:
-        """Return {figure: value} for the record: seconds without compilation, peak megabytes, and, if not 0,
-        seconds of compilation and use of an API.
+        """Return {figure: value}: seconds without compilation, peak megabytes, if not 0 seconds of compilation and
+        use of an API.
         """
         compiling = self.own["compile_seconds"]
         compiled = self.prepared + compiling
@@ -84,23 +84,23 @@ class Making:
 
 @dataclass(frozen=True, eq=False)
 class Stopwatch:
-    """A stack of the stages being computed, each by the stage below it, to measure their costs."""
+    """A stack of the stages being computed, innermost last, to measure their costs."""
 
     at_work: list[Making] = field(default_factory=list)
 
     def used(self, kind: str, folder: str) -> None:
-        """Record that the stage being computed, if there is one, uses the stage in `folder`."""
+        """Record that the stage being computed, if any, uses the stage in `folder`."""
         if self.at_work:
             self.at_work[-1].inputs[kind, folder] = None
 
     def used_in_memory(self, key: str, cost: dict[str, object]) -> None:
-        """Record that the stage being made, if any, uses this index in memory."""
+        """Record that the stage being computed, if any, uses this index in memory."""
         if self.at_work:
             self.at_work[-1].in_memory[key] = cost
 
     @contextmanager
     def making(self) -> Iterator[Making]:
-        """Yield the counters of a stage that the block computes; only code within `timed` is measured."""
+        """Yield the costs, still growing, of a stage that the block computes; only code within `timed` counts."""
         one, begun = Making(), _counts()
         self.at_work.append(one)
         try:
@@ -127,7 +127,7 @@ class Stopwatch:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Leave the block's time out of the costs of the stage being computed; stages used in it are recorded."""
+        """Leave the block's time out of the costs of the stage being computed; record the stages that it uses."""
         with self.making() as one:
             yield
         for kind, folder in one.inputs:
@@ -193,7 +193,7 @@ CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx
 
 
 def current_environment(stage: Stage, objects: Mapping[str, object]) -> dict[str, object]:
-    """Return the time, machine and package versions of the computation of a stage.
+    """Return the current time, machine and package versions, for a stage's record.
 
     objects: a user's objects in its system, by name.
     """
@@ -231,7 +231,6 @@ def _described(given: object) -> dict[str, str]:
 
 
 def _packages_of(paths: Iterable[str]) -> tuple[dict[str, None], bool]:
-    """Return (distributions of modules and their loaded requirements, True if one may compute models)."""
     modules = [path.partition(".")[0] for path in paths]
     if not modules:
         return {}, False
@@ -298,7 +297,7 @@ SLUG_LETTERS = 80
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The declaration of an index, rankings or scores, whether or not they exist."""
+    """The description of an index, rankings or scores by all that decides them; they may not exist yet."""
 
     kind: str
     """"index", "run" or "scores"."""
@@ -314,14 +313,12 @@ class Stage:
 
     @property
     def decisive(self) -> object:
-        """Return the part of the declaration that decides the key: without engines, names reduced to kinds of
-        systems.
-        """
+        """Return the part of the description that decides the key, without engines and names."""
         return self._parts[0]
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """Return the engines that compute the stage; None for an engine that is not installed here."""
+        """Return the engines that compute the stage; None for one that is not installed here."""
         return self._parts[1]
 
     @cached_property
@@ -351,14 +348,14 @@ class Stage:
         return None
 
     def is_of(self, record: Record) -> bool:
-        """Return True if a record is of this stage, computed by any engine if the stage's is not installed."""
+        """Return True if a record is of this stage and engine, or of any engine if this one is not installed."""
         same = record.kind == self.kind and record.stage.decisive == self.decisive
         return same and (None in self.engines or record.engines == self.engines)
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The record of a stage (index, rankings or scores), written after all its files."""
+    """The record of a stage (index, rankings or scores), written after its files."""
 
     kind: str
     name: str
@@ -376,18 +373,16 @@ class Record:
 
     @cached_property
     def stage(self) -> Stage:
-        """Return the declaration in the record."""
+        """Return the description in the record."""
         return Stage(self.kind, self.name, self.declared)
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """Return the engines that computed the stage, such as "numpy"; None for an engine that is not installed
-        here.
-        """
+        """Return the engines that computed the stage, such as "numpy"; None for one that is not installed here."""
         return self.stage.engines
 
     def is_whole(self, folder: Path) -> bool:
-        """Return True if every file is there with its recorded size; contents are not read."""
+        """Return True if every file has its recorded size; contents are not read."""
         try:
             return all((folder / name).stat().st_size == file.bytes for name, file in self.files.items())
         except OSError:
@@ -415,8 +410,7 @@ class Record:
 
 
 def setting_changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
-    """Return (dotted name, text before, text now) of each setting that decides results and differs; "" for an
-    absent one."""
+    """Return (dotted name, text before, text now) of each decisive setting that differs; "" for an absent one."""
     one, other = (dict(flattened("", stage.decisive)) for stage in (before, now))
     names = [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
     return [(name, one.get(name, ""), other.get(name, "")) for name in names]
@@ -443,7 +437,7 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def read_record(path: Path) -> Record:
-    """Return the stage record in a JSON file; raises StoreError if missing, damaged, or of another format."""
+    """Return the stage record in a file; raises StoreError if missing, damaged, or of another format."""
     try:
         check_record(path)
         return parse_record(path.read_bytes(), path)
@@ -499,7 +493,7 @@ def record_of(folder: Path, name: str = RECORD) -> Record | None:
 
 
 def records_in(folder: Path, pattern: str) -> Iterator[tuple[Path, Record]]:
-    """Yield (path, record) of valid records that match a pattern, sorted."""
+    """Yield (path, record) of valid records that match a glob pattern, sorted."""
     for path in sorted(folder.glob(pattern)):
         record = record_of(path.parent, path.name)
         if record is not None:
@@ -534,7 +528,7 @@ def first_word(name: object) -> str:
 
 
 def slug(text: str, letters: int = SLUG_LETTERS) -> str:
-    """Return a text as a name of at most `letters` characters that every file system accepts."""
+    """Return a text as a file name of at most `letters` characters, valid on every file system."""
     plain = re.sub(r"[^A-Za-z0-9.=_-]+", "-", text).strip("-.")[:letters].rstrip(".")
     return f"_{plain}" if UNPORTABLE.search(plain) else plain or "unnamed"
 

@@ -66,7 +66,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of verifying the files of an index, rankings or a result."""
+    """The outcome of verifying an index, rankings or a result."""
 
     folder: str
     kind: str

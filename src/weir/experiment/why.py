@@ -84,12 +84,11 @@ class SettingDifference:
 def differences(
     first: Iterable[tuple[str, str]], second: Iterable[tuple[str, str]]
 ) -> tuple[SettingDifference, ...]:
-    """Return the settings that differ, likeliest cause first; settings that differ only as a consequence of
-    others are left out.
+    """Return the settings that differ, likeliest cause first, without mere consequences of others.
 
     first, second: (dotted name, text) of each setting.
 
-    A setting absent on one side counts only if both are of one kind of system, or of results.
+    A setting absent on one side counts only if both are systems, or results, of one kind.
     """
     one, other = _with_kind(dict(first)), _with_kind(dict(second))
     same_kind = "system" in one and one["system"] == other.get("system")
@@ -224,7 +223,7 @@ def defined_mean(values: Float64, measure: Measure) -> float:
 def other_rules(
     measure: Measure, dropped: bool = False, depths: tuple[int, ...] = CUTOFFS
 ) -> Iterator[Alternative]:
-    """Yield other tools' scoring rules that differ from Weir's in one respect each.
+    """Yield other tools' scoring rules, each different from Weir's in one respect.
 
     dropped: self-matches are removed already.
     depths: depths at which to cut rankings.
@@ -249,8 +248,9 @@ def other_rules(
 
 
 def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
-    """Yield rules with measures that other tools give the same name: other cut-offs, capped recall, relevance
-    levels, gains."""
+    """Yield rules with measures to which other tools give the same name: other cut-offs, capped recall, relevance
+    levels, gains.
+    """
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)
     settings = definition.defaults() | dict(measure.settings)
@@ -280,7 +280,7 @@ def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
 
 
 def without_copies(run: Run, corpus: Corpus) -> Run:
-    """Return the run without documents of the same title and text as a better ranked document of the query.
+    """Return the run without documents whose title and text equal a better ranked document's.
 
     Raises BadValue if document identifiers were not read.
     """
@@ -369,9 +369,7 @@ class Effect:
 
     @property
     def in_words(self) -> str:
-        """Return the explained share as text: a percentage, words below 0 or above 100%, "-" without a
-        gap.
-        """
+        """Return the explained share as text: a percentage, words below 0 or above 100%, "-" without a gap."""
         share = self.explains if math.isnan(self.explains) else round(self.explains, 2)
         if share > 2:
             return "reverses and widens the gap"
@@ -415,17 +413,16 @@ class Why:
 
     @property
     def unexplained(self) -> float:
-        """Return the gap that the single most effective change leaves."""
+        """Return the gap that the single most effective change of scoring leaves."""
         return min([self.gap, *(e.gap for e in self.effects)], key=abs)
 
 
 def explained(
     first: ComparedResult, second: ComparedResult, measure: Measure, notes: Sequence[str] = ()
 ) -> Why:
-    """Return why two means differ, after scoring both again if rankings and judgments are on this machine.
+    """Return why two means differ, scoring both again if rankings and judgments are on this machine.
 
-    Each change of scoring is made alone, on both sides. Other measures are tried only for a published score,
-    and nothing for scores of different queries or judgments.
+    Each change of scoring is made alone, on both sides, and none for other queries or judgments.
     """
     other = apart(first.origin, second.origin, paired=False)
     notes = [
@@ -543,8 +540,9 @@ def _scored(side: ComparedResult, scoring: Scoring) -> float:
 
 
 def same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
-    """Return (number of queries with the same first ten documents in order, number of queries that both runs
-    answer); (0, 0) without one of the runs."""
+    """Return (queries with the same first ten documents in order, queries that both answer); (0, 0) without one of
+    the runs.
+    """
     if first is None or second is None:
         return 0, 0
     one, other = first.top(SHOWN_QUERIES), second.top(SHOWN_QUERIES)
@@ -572,7 +570,7 @@ SAME_MEAN = 1e-9
 
 @dataclass(frozen=True)
 class Judgments:
-    """Judgments with which results are scored again, by default the recorded ones."""
+    """Judgments with which to score results again, by default the recorded ones."""
 
     qrels: object = None
     """A file or Qrels."""
@@ -588,7 +586,7 @@ def explain_cells(
     measure: by default the first that both have.
     judgments: by default the recorded ones.
 
-    Raises FormatError for an unfinished result, BadValue if no measure is named and none is in both.
+    Raises FormatError for an unfinished result, BadValue without a shared measure.
     """
     cells = open_cell(first), open_cell(second)
     name = measure or next(iter(shared_measures(*cells)), None)
@@ -613,8 +611,7 @@ def explain_published(
     model: by name or unique words; by default the one that the system should reproduce.
     measure: by default the first that both have, else the first published.
 
-    Raises FormatError for an unfinished result, UnknownName for a model, BadValue if nothing comparable is
-    published.
+    Raises FormatError for an unfinished result, UnknownName for a model, BadValue if nothing comparable is published.
     """
     ours = open_cell(cell)
     known = reported_of(ours)
@@ -652,7 +649,7 @@ def explain_published(
 def explain_rankings(
     qrels: Qrels, runs: Mapping[str, Run], measure: str | None = None, rules: ScoringRules = NO_COLLECTION
 ) -> Why:
-    """Return why two rankings' means, {name: run}, differ; raises BadValue for a run that answers no judged
+    """Return why the means of two rankings, {name: run}, differ; raises BadValue for a run that answers no judged
     query.
 
     measure: by default nDCG@10.

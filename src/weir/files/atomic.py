@@ -49,7 +49,7 @@ _REASONS = {
 
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Raise StoreError, naming `path`, in place of OSErrors within the block."""
+    """Raise StoreError, naming `path`, in place of an OSError within the block."""
     try:
         yield
     except OSError as error:
@@ -78,11 +78,10 @@ def _reason(error: OSError, system: str) -> str:
 
 @contextmanager
 def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
-    """Yield a temporary path; the file written there is renamed to `path` when the block succeeds, and removed
-    if it fails.
+    """Yield a temporary path; the file written there replaces `path` when the block succeeds, else it is removed.
 
-    `-` is standard output; pipes and devices are written through. Symbolic links are followed, permissions
-    kept, parent folders made. Raises StoreError, also if `path` is a folder.
+    `-` is standard output; pipes and devices are written directly. Links are followed, permissions kept, parent
+    folders made. Raises StoreError.
     """
     if is_stream(path):
         with _written_through(path) as temporary:
@@ -129,10 +128,8 @@ def _permissions(path: Path) -> int | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for `-`, standard output's file, a pipe, device or socket, which are written through, not
-    replaced.
-
-    Links are followed. False for a missing path.
+    """Return True for `-`, standard output's file, a pipe, device or socket, or a link to one; False for a missing
+    path.
     """
     if path == STANDARD_OUTPUT:
         return True
@@ -184,9 +181,9 @@ def _stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_dir(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder, which replaces `path` when the block succeeds, and is removed if it fails.
+    """Yield a temporary folder, which replaces `path` when the block succeeds, else is removed.
 
-    Symbolic links are followed. Raises StoreError, also if a file is at `path`.
+    Links are followed. Raises StoreError, also if `path` is a file.
     """
     with storing(path):
         target = _target_folder(path)
@@ -205,10 +202,10 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
 
 def check_replaceable(folder: Path, record: str, own: Collection[str], writer: str) -> None:
-    """Raise BadValue for a file, and for a folder with anything that its writer, a command, did not write.
+    """Raise BadValue for a file, and for a folder with anything that the command `writer` did not write.
 
-    record: path of a file that every folder of this writer has.
-    own: names in the folder that the writer writes; stores of Weir's may lie beside them.
+    record: file that every folder of this command has.
+    own: names that the command writes; stores (.weir) are accepted too.
     """
     if not folder.exists():
         return
@@ -236,9 +233,9 @@ def _target_folder(path: Path) -> Path:
 
 
 def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
-    """Raise StoreError if a folder contains a pipe, socket, device or link to another place.
+    """Raise StoreError if a folder contains a pipe, socket, device, or a link that leads out of it.
 
-    folders: names of the direct subfolders to search, besides its own files.
+    folders: names of direct subfolders to search; others are skipped.
     """
     inside = root.resolve()
     for above, names, files in os.walk(root):
@@ -261,7 +258,7 @@ def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
 
 
 def own_file(path: Path) -> Path:
-    """Return `path`, after deleting a link, pipe, socket or device there, so that writing makes a new file."""
+    """Return `path`, after deleting a link, pipe, socket or device there."""
     with storing(path), suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -289,9 +286,9 @@ def write_json(path: Path, value: object, durable: bool = True) -> None:
 
 
 def writable(folder: Path) -> bool:
-    """Return True if files can be created in a folder, or in its nearest existing ancestor; creates none.
+    """Return True if files can be created in a folder, or in its nearest existing ancestor.
 
-    Except on Windows, a folder without write permission bits counts as read-only, even for root.
+    On POSIX, a folder without write permission bits is read-only, even for root.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -300,19 +297,19 @@ def writable(folder: Path) -> bool:
 
 
 def sweep(path: Path) -> None:
-    """Remove temporary files beside `path` left by dead processes, and any that nobody wrote to for an hour."""
+    """Remove temporary files for `path` that dead processes left or nobody wrote to for an hour."""
     _sweep(path.parent, f".{path.name}{_MARK}")
 
 
 def sweep_inside(folder: Path) -> None:
-    """Remove the temporary files of all names directly in a folder, by the rules of `sweep`."""
+    """Remove all temporary files directly in a folder that dead processes left or nobody wrote to for an hour."""
     _sweep(folder, ".")
 
 
 @contextmanager
 def temporary_folder(name: str) -> Iterator[Path]:
-    """Yield a new temporary folder, called weir-NAME..., removed after the block; also remove folders of that
-    name left by dead processes.
+    """Yield a new temporary folder weir-NAME..., removed after the block, and remove such folders of dead
+    processes.
     """
     begins = f"weir-{name}{_MARK}"
     _sweep(Path(tempfile.gettempdir()), begins, abandoned=math.inf)

@@ -16,8 +16,7 @@ BESIDE: Registry[Callable[[Path, Qrels], Beside]] = Registry("file beside judgme
 
 
 def with_beside(qrels: Qrels, path: Path) -> Qrels:
-    """Return judgments with the rules of a document-rules.tsv beside their file, or beside its folder `qrels`;
-    unchanged without one.
+    """Return judgments with the rules of a document-rules.tsv beside `path` or its folder `qrels`, else unchanged.
 
     Raises FormatError for an invalid file, and for two.
     """

@@ -29,7 +29,7 @@ Tiers: TypeAlias = tuple[frozenset[str], ...]
 
 @dataclass(frozen=True)
 class FieldNames:
-    """The names that files of other tools give to their fields, by role; column_names.toml lists and explains them."""
+    """Known column names of rankings, judgments and logs, folded (see `fold`), by meaning."""
 
     roles: Mapping[str, Tiers]
     """{role: tiers of names, the best first}."""
@@ -59,7 +59,7 @@ class FieldNames:
         return frozenset(name for role in roles or self.roles for tier in self.roles[role] for name in tier)
 
     def ids(self, *roles: str) -> frozenset[str]:
-        """Return the names of these roles that can only mean an identifier."""
+        """Return the names of these roles that can mean nothing but an identifier."""
         return frozenset().union(
             *(tier for role in roles for tier in self.roles[role][: 1 + (role == "doc")])
         )
@@ -67,13 +67,13 @@ class FieldNames:
 
 @lru_cache(4096)
 def fold(name: object) -> str:
-    """Return a column's name in lower case, without blanks, hyphens and underscores."""
+    """Return a column's name in lower case, with letters and digits only."""
     return re.sub(r"[\W_]+", "", str(name).casefold())
 
 
 @cache
 def field_names() -> FieldNames:
-    """Return the column names in column_names.toml, read once."""
+    """Return the column names listed in column_names.toml."""
     table = read_toml(Path(__file__).with_suffix(".toml"), "names of fields")
 
     def folded(words: Iterable[str]) -> frozenset[str]:
@@ -104,9 +104,9 @@ def _called(columns: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def of_role(columns: Iterable[str], role: str) -> list[str]:
-    """Return the columns with the most usual name found for a role such as "query"; [] without any.
+    """Return the columns with the most usual name found for a role, such as "query"; [] without any.
 
-    PyTerrier's `docid` is ignored beside `docno`.
+    `docid` is ignored beside `docno`.
     """
     folded = _called(columns)
     if any(name == "docno" for _, name in folded):
@@ -116,15 +116,14 @@ def of_role(columns: Iterable[str], role: str) -> list[str]:
 
 
 def identifier_names(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns whose names can only mean identifiers, role by role; of several names of a role the
-    most usual, such as `doc_id` before `sku`."""
+    """Return the columns that surely hold identifiers, role by role; for each role under its most usual name only."""
     listed = list(columns)
     called = dict(_called(listed))
     return [one for role in roles for one in of_role(listed, role) if called[one] in field_names().ids(role)]
 
 
 def usual(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns with any known name of these roles, without PyTerrier's `docid` beside `docno`."""
+    """Return the columns with any known name of these roles, without `docid` beside `docno`."""
     known = field_names().every(*roles)
     found = [column for column, name in _called(columns) if name in known]
     return [one for one in found if one != "docid" or "docno" not in map(fold, found)]
@@ -153,7 +152,7 @@ SHEET_HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Layout of a table: separator, header lines and positions of columns, from 0."""
+    """The layout of a table of rankings or judgments: separator, header lines, positions of columns."""
 
     separator: str
     names: tuple[str, ...]
@@ -168,11 +167,10 @@ class ColumnLayout:
 
 
 def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tuple[int, int, int]:
-    """Return the positions, from 0, of the columns of query, document and score (of a run) or grade (of
-    judgments).
+    """Return the positions, from 0, of query, document and score (of a run) or grade (of judgments).
 
-    Raises FormatError, or BadValue without a `path`, for a missing or ambiguous column, and judgments with a
-    column `score` and ranks.
+    Raises FormatError, or BadValue without a `path`, for a missing or ambiguous column, and for judgments with ranks
+    and `score`.
     """
     query, doc, value = (
         _chosen(columns, what, path) for what in ("query", "document", "score" if kind == "run" else "grade")
@@ -227,8 +225,9 @@ def _refused(columns: Sequence[str], reason: str, expected: str, path: object) -
 
 
 def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None:
-    """Return the positions, from 0, of the query and document columns; None if one is missing. Raises FormatError
-    if several columns could be the query, or the document.
+    """Return the positions, from 0, of the query and document columns; None if one is missing.
+
+    Raises FormatError if several columns could be either.
     """
     if not (_have(columns, "query_id", "query") and _have(columns, "doc")):
         return None
@@ -236,8 +235,7 @@ def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None
 
 
 def is_label(column: str) -> bool | None:
-    """Return True if a column of this name holds relevance labels, False if it does not, None for an unknown
-    name."""
+    """Return True if a column of this name holds relevance labels, False if not, None for an unknown name."""
     name = fold(column)
     if name in field_names().labels[True] | field_names().every("grade", "score"):
         return True
@@ -245,7 +243,7 @@ def is_label(column: str) -> bool | None:
 
 
 def is_header(cells: Sequence[str], kind: Kind) -> bool:
-    """Return True if a table's first line is a header: no cell is a number, and a cell is a known column name."""
+    """Return True if a table's first line is a header: no cell is a number, and some cell is a known column name."""
     for cell in cells:
         with suppress(ValueError):
             float(cell)
@@ -254,7 +252,7 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
 
 
 def is_named(columns: Sequence[str]) -> bool:
-    """Return True if a cell can only be the name of a column."""
+    """Return True if some cell can only be the name of a column."""
     return any(
         name in field_names().ids(role)
         for role in ("query_id", "query", "doc", "grade", "score")
@@ -267,7 +265,7 @@ def _have(columns: Iterable[str], *roles: str) -> bool:
 
 
 def has_ranks(columns: Sequence[str]) -> bool:
-    """Return True if a column is called rank."""
+    """Return True if a column is named "rank"."""
     return "rank" in map(fold, columns)
 
 
@@ -278,15 +276,16 @@ def rank_column(columns: Sequence[str], kind: Kind) -> int | None:
 
 
 def part_columns(columns: Sequence[str], kind: Kind) -> list[tuple[int, Part]]:
-    """Return (position, "system" or "collection") of each column that names its row's collection or, in a run,
-    system."""
+    """Return (position, "system" or "collection") of the columns that name each row's collection or, in a run,
+    system.
+    """
     parts = field_names().parts
     of_kind: tuple[Part, ...] = ("system", "collection") if kind == "run" else ("collection",)
     return [(at, part) for part in of_kind for at, name in enumerate(columns) if fold(name) in parts[part]]
 
 
 def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
-    """Return the position of the column with the origins of judgments; None if missing, and for a run."""
+    """Return the position of the column with the origins of judgments; None without one, and for a run."""
     folded = [fold(column) for column in columns]
     return folded.index(ORIGIN) if kind == "qrels" and ORIGIN in folded else None
 
@@ -296,10 +295,10 @@ _OF_TREC = {"q0", "iter", "iteration", "tag"}
 
 
 def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
-    """Warn (LossWarning) of columns of a run or judgments that are not read, except TREC's, such as `tag`.
+    """Warn (LossWarning) of columns that are not read, except TREC's, such as `tag`.
 
-    Also warns (RankingWarning) if the name of a column that is read has a remark in parentheses. Raises the
-    errors of `three_columns`.
+    Also warns (RankingWarning) of a column read despite a remark in parentheses in its name. Raises the errors of
+    `three_columns`.
     """
     found = rank_column(columns, kind), origin_column(columns, kind)
     systems = (at for at, part in part_columns(columns, kind) if part == "system")
@@ -318,9 +317,9 @@ def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
 
 
 def say_left_out(path: object, names: Iterable[str], sheet: bool = False) -> None:
-    """Warn (LossWarning) that these columns are not read; nameless ones are not mentioned.
+    """Warn (LossWarning) that the named columns are not read; blank names are skipped.
 
-    sheet: do not mention the texts of a judging sheet.
+    sheet: skip the usual columns of a judging sheet too.
     """
     known = {fold(name) for name in SHEET_HEAD} if sheet else set[str]()
     if unread := [name for name in names if name.strip() and fold(name) not in known]:

@@ -62,22 +62,19 @@ def _column_files(name: str) -> tuple[str, str]:
 
 
 class _ColumnHash:
-    """An incremental SHA-256 of a text column's bytes and offsets."""
-
     def __init__(self) -> None:
         self.rows = self.bytes = 0
         self._hash = (hashlib.sha256(), hashlib.sha256())
 
     @staticmethod
     def of(column: StringColumn) -> bytes:
-        """Return the 64-byte hash of a whole column: 32 bytes of its data, 32 of its offsets."""
         whole = _ColumnHash()
         for start in range(0, len(column), BATCH_STRINGS):
             whole.append(column.slice(start, start + BATCH_STRINGS))
         return whole.digest()
 
     def append(self, texts: Strings) -> tuple[bytes, bytes]:
-        """Add texts; return (bytes for the column's data file, bytes for its offsets file)."""
+        """Add texts; return the bytes for the column's text file and for its offsets file."""
         first = int(texts.ptr[0])
         offsets = (texts.ptr[1:] + (self.bytes - first)).astype("<i8", copy=False).tobytes()
         data = texts.data[first : int(texts.ptr[-1])].tobytes()
@@ -119,7 +116,7 @@ class ColumnWriter:
 
 @dataclass(eq=False)
 class _CheckedFile:
-    """A memory-mapped file whose blocks are verified by checksum before first use (`need`)."""
+    """A memory-mapped file whose blocks are checked before their first use."""
 
     path: Path
     checksum: Checksum
@@ -136,7 +133,7 @@ class _CheckedFile:
     def need(self, start: int, stop: int) -> None:
         """Verify the blocks with bytes start..stop-1 before they are read.
 
-        A damaged file is rebuilt and mapped anew; raises StoreError if that fails.
+        A damaged file is rebuilt; raises StoreError if that fails.
         """
         first, last = start // BLOCK_BYTES, -(-stop // BLOCK_BYTES)
         if stop <= start or self._undamaged_store[first:last].all():
@@ -151,7 +148,6 @@ class _CheckedFile:
             raise StoreError(f"{self.path}: damaged again, {damage}; is the disk failing?")
 
     def need_all(self, starts: Int64, stops: Int64) -> None:
-        """Verify, by `need`, the blocks that hold the bytes starts[i]..stops[i]-1; empty ranges need none."""
         some = stops > starts
         first, last = starts[some] // BLOCK_BYTES, (stops[some] - 1) // BLOCK_BYTES
         for start, stop in {*zip(first.tolist(), last.tolist(), strict=True)}:
@@ -168,7 +164,7 @@ class _CheckedFile:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _StoredStrings:
-    """A StringColumn in two memory-mapped files; reading raises StoreError for irreparable damage."""
+    """Texts in two memory-mapped files; reading raises StoreError for damage that cannot be repaired."""
 
     data: _CheckedFile
     offsets: _CheckedFile
@@ -250,8 +246,6 @@ KINDS: tuple[FieldKind, ...] = ("text", "number", "list")
 
 @dataclass(frozen=True, eq=False)
 class _MetadataColumn:
-    """The metadata of documents as JSON, and the folder that stores columns of its fields."""
-
     column: StringColumn | None
     """A JSON object for each document, "" for none; None if no document has any."""
     folder: Path | None
@@ -261,14 +255,13 @@ class _MetadataColumn:
 
     @property
     def identity(self) -> str:
-        """Return a hash of the stored metadata; "" if they are in no store."""
         if not isinstance(self.column, _StoredStrings):
             return ""
         files = (self.column.data.checksum, self.column.offsets.checksum)
         return hashlib.sha256(repr([file.to_json() for file in files]).encode()).hexdigest()[:32]
 
     def document_batches(self) -> Iterator[list[dict[str, tuple[list[Scalar], bool]]]]:
-        """Yield lists of {field: (values, True if they were a list)}, one for each document."""
+        """Yield batches of documents, each as {field: (values, True if they were a list)}."""
         for start in range(0, len(self.column or ()), BATCH_DOCUMENTS):
             assert self.column is not None
             texts = self.column.slice(start, start + BATCH_DOCUMENTS).tolist()
@@ -278,7 +271,7 @@ class _MetadataColumn:
 
 @dataclass(frozen=True, eq=False)
 class _StoredFields:
-    """The metadata fields of a stored corpus, read when needed; raises StoreError if their files cannot be
+    """The metadata fields of a stored corpus, read on first use; raises StoreError if their files cannot be
     written.
     """
 
@@ -418,7 +411,7 @@ _HASH_BLOCK = 1 << 20  # ids hashed at a time
 
 @dataclass(frozen=True, eq=False)
 class CorpusStore:
-    """An opened store of a collection's documents: columns in memory-mapped files."""
+    """An open store of a collection's documents."""
 
     path: Path
     """Path of the store; for documents in memory, of their file."""
@@ -437,8 +430,8 @@ def open_store(part: CollectionPart, beside: bool = True, read_only: bool = Fals
     beside: put the store next to the file if possible, else into Weir's home.
     read_only: write nothing; without a store, load the documents into memory.
 
-    Warns (StoreWarning) if a damaged or older store is rebuilt. Raises FormatError for a file that is no
-    collection, StoreError for a damaged store without its source.
+    Warns (StoreWarning) of a rebuilt store. Raises FormatError for other files, StoreError for a damaged store
+    without its source.
     """
     if read_only:
         store = _undamaged_store(part, beside) or _in_memory(part)
@@ -450,8 +443,9 @@ def open_store(part: CollectionPart, beside: bool = True, read_only: bool = Fals
 
 
 def source_fingerprint(part: CollectionPart) -> str:
-    """Return the fingerprint of the documents in a file, computed without its store; raises FormatError for a
-    file that is no collection."""
+    """Return the fingerprint of the documents in a file, without making a store; raises FormatError for a file that
+    is no collection.
+    """
     hashes = {name: _ColumnHash() for name in _DOCUMENT_COLUMNS}
     for batch in read_documents(part):
         for name, column in zip(_DOCUMENT_COLUMNS, (batch.ids, batch.titles, batch.texts), strict=True):
@@ -535,9 +529,9 @@ def _unmendable(what: object, part: CollectionPart) -> StoreError:
 
 
 def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
-    """Return possible paths of the store of a file of documents, the preferred first.
+    """Return the possible paths of a file's document store, the preferred first.
 
-    beside: False for Weir's home alone.
+    beside: False for the path in Weir's home alone.
     """
     inner = "" if part.member is None else "." + part.member.replace("/", "-")
     name = f"{part.path.name}{inner}.weir"

@@ -68,10 +68,11 @@ class _Given:
 
 
 def join_dicts(qrels: object, run: object) -> Judged | None:
-    """Return the join of {query: {document: grade}} with {query: {document: score}}; None for unusual input.
+    """Return {query: {document: grade}} joined with {query: {document: score}}, as `Judged.of` would; None if
+    unsuited.
 
-    Equals `Judged.of(Run.of(run), Qrels.of(qrels))`. Takes lists, sets and small frames too. Unusual are other
-    types of numbers, mixed identifiers, repeated documents, and input that needs a warning or error.
+    Takes lists, sets and small frames too. Unsuited are mixed identifiers, unusual number types, repeated documents,
+    and input that needs a warning or error.
     """
     try:
         judgments = qrels if type(qrels) in _DICTS else small_frame(qrels, "qrels")

@@ -64,10 +64,9 @@ _LEVELS = 32  # folders that a member may lie in, one in another
 
 
 def extract(archive: Path, to: Path) -> None:
-    """Unpack a zip atomically into the folder `to`; a single top folder of the zip is left out of paths.
+    """Unpack a zip atomically into the folder `to`, without the zip's single top folder if it has one.
 
-    Raises FormatError for a damaged zip, unsafe or repeated members, over 10,000 members or 200 times its packed
-    size; StoreError for a full disk.
+    Raises FormatError for a damaged, unsafe or oversized zip, StoreError for a full disk.
     """
     try:
         with zipfile.ZipFile(archive) as source:
@@ -131,14 +130,14 @@ _REASON = 300  # characters of the fault of an address
 
 @dataclass(frozen=True)
 class Address:
-    """The URL of a file to download, with an access token for its server, "" for none."""
+    """The URL of a file, with an access token for its server ("" for none)."""
 
     url: str
     token: str = field(default="", repr=False)
     """Credential, sent to this host only and not after redirects."""
 
     def masked(self, text: str) -> str:
-        """Return a text from the server with the token masked."""
+        """Return a text with the token replaced."""
         return without_secret(text.encode("utf-8", "replace"), self.token).decode("utf-8", "replace")
 
     def __str__(self) -> str:
@@ -147,7 +146,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Patience:
-    """Limits of time, size and attempts of a download."""
+    """Time limits, size limit and number of attempts of a download."""
 
     timeout: float = 30.0
     """Seconds without any byte."""
@@ -223,11 +222,10 @@ def download(
 ) -> None:
     """Fetch a file from the first address that provides it; an existing file with the right checksum is kept.
 
-    checksum: in a form of `checksum_of`; a file with another is fetched again. None keeps any file.
+    checksum: "md5:...", "sha256:..." or "git:...". None keeps any existing file.
     size: expected bytes; None for at most `Patience.most`. An address that sends more fails.
 
-    An interrupted download resumes from `<to>.part`. Raises DownloadError with a reason for each address,
-    StoreError for a full disk.
+    Resumes from `<to>.part`. Raises DownloadError with a reason for each address, StoreError for a full disk.
     """
     job = _Job(to, checksum, known_size(size), progress, patience or Patience())
     with locked(to.with_name(f".{to.name}.lock")):
@@ -251,13 +249,13 @@ def download(
 
 
 def known_size(described: object) -> int | None:
-    """Return `described`, a length in bytes from JSON metadata, if it is an int in 1..2**53-1; else None."""
+    """Return a size read from JSON if it is an int in 1..2**53-1, else None."""
     return described if type(described) is int and 0 < described < 1 << 53 else None
 
 
 def checksum_of(path: Path, like: str) -> str:
     """Return a file's hash in the form of `like`: "md5:...", "sha256:..." or "git:..." (a blob's SHA-1); raises
-    BadValue for another.
+    BadValue for any other form.
     """
     kind = like.partition(":")[0]
     if kind not in ("md5", "sha256", "git"):
@@ -416,7 +414,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class HubFile:
-    """A file in a revision of a Hugging Face data set, with its size and hash."""
+    """A file of a Hugging Face data set, with its size and hash."""
 
     path: str
     bytes: int | None
@@ -427,7 +425,7 @@ class HubFile:
 
 @dataclass(frozen=True)
 class HubRevision:
-    """A commit of a data set of the Hugging Face hub, with its files."""
+    """A commit of a Hugging Face data set, with its files."""
 
     commit: str
     files: tuple[HubFile, ...]
@@ -436,11 +434,11 @@ class HubRevision:
 
 
 def hub_revision(repository: str, revision: str = "main") -> HubRevision:
-    """Return the commit and files of a data set of the Hugging Face hub, such as "mteb/nfcorpus".
+    """Return a commit and its files of a Hugging Face data set, such as "mteb/nfcorpus".
 
     revision: a branch, tag or commit.
 
-    Raises DownloadError if offline, unknown, inaccessible or unreadable.
+    Raises DownloadError if offline, unknown or inaccessible.
     """
     shown = f"hf:{repository}" + (f"@{revision}" if revision != "main" else "")
     if hub_offline():
@@ -474,8 +472,7 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
 
 
 def hub_address(repository: str, commit: str, path: str) -> Address:
-    """Return the download address of a file of a Hugging Face data set, with the token in HF_TOKEN if it is
-    set."""
+    """Return the download address of a file of a Hugging Face data set, with the token from HF_TOKEN if set."""
     return _authorised(f"{hub_endpoint()}/datasets/{quote(repository)}/resolve/{commit}/{quote(path)}")
 
 

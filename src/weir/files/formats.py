@@ -140,7 +140,7 @@ NUGGETS = ("nuggets", "nugget_bank")
 
 
 def named_format(path: Path) -> Format | None:
-    """Return the format that a file's suffix names, without .gz or .zst; None if unknown."""
+    """Return the format that a file's suffix names, ignoring .gz and .zst; None if unknown."""
     return BY_SUFFIX.get(PurePath(unpacked_name(path).lower()).suffix)
 
 
@@ -150,11 +150,11 @@ def head_of(path: Path) -> bytes:
 
 
 def format_of(path: Path, kind: Kind, head: bytes | None = None) -> Format:
-    """Return the format of a file, by its suffix, else its first bytes; other text is taken as TREC's.
+    """Return the format of a file, by suffix, else by its first bytes; any other text counts as TREC's.
 
     head: first bytes of the file, if known.
 
-    Raises FormatError for an unreadable file, and formats that are not read.
+    Raises FormatError for an unreadable file or unsupported format.
     """
     head = head_of(path) if head is None else head
     return replace(_recognised(path, kind, head), head=head)
@@ -205,9 +205,7 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
 
 
 def holds_nuggets(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file's first line is a JSON object with nuggets, as in a nugget bank; False if it cannot
-    be read.
-    """
+    """Return True if a file's first line is a JSON object with nuggets; False if it cannot be read."""
     try:
         line = head_of(path) if head is None else head
         if not line.lstrip().startswith(b"{"):
@@ -228,7 +226,7 @@ def _is_number(cell: str) -> bool:
 
 @dataclass(frozen=True)
 class TableHead:
-    """The header line of a text table, split into cells; of a table without a header its first row."""
+    """The header line of a text table, split into cells; its first row if there is no header."""
 
     cells: list[str]
     """Cells of the first line, mostly column names."""
@@ -241,7 +239,7 @@ class TableHead:
 def table_head(path: Path, tabs: bool = False, head: bytes = b"") -> TableHead:
     """Return the header of a text table, split into cells.
 
-    tabs: split at tabs; otherwise the header, or a line `sep=;` before it, decides.
+    tabs: split at tabs, rather than guess the separator.
     head: the file's first bytes, if known.
 
     Raises FormatError for line ends without line feeds.
@@ -264,7 +262,7 @@ def _carriage_return(path: object, line: int) -> FormatError:
 
 
 def named_separator(line: str) -> str:
-    """Return the separator that a first line such as `sep=;` declares for Excel; "" for none."""
+    """Return the separator that a line such as `sep=;` declares; "" for another line."""
     named = _NAMED_SEPARATOR.fullmatch(line.removeprefix("\ufeff").rstrip("\r"))
     return named[1] if named else ""
 
@@ -292,18 +290,16 @@ def cells_of(line: str, separator: str) -> list[str]:
 
 
 def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
-    """Return True for a .tsv or .csv file with the columns of a judging sheet.
-
-    head: first bytes of the file, if known.
-    """
+    """Return True for a .tsv or .csv file whose header is a judging sheet's."""
     if path.suffix not in (".tsv", ".csv") or not path.is_file():
         return False
     return is_sheet(table_head(path, path.suffix == ".tsv", head).cells)
 
 
 def names_of_columns(path: Path, form: Format) -> list[str]:
-    """Return the cells of a table's first line, mostly column names; [] for a format without named columns, and for
-    an empty file."""
+    """Return the cells of a table's first line, mostly column names; [] for TREC and nested formats and an empty
+    file.
+    """
     if form.name == "jsonl":
         return list(first_json_row(path))
     if form.name in ("parquet", "arrow"):
@@ -313,8 +309,9 @@ def names_of_columns(path: Path, form: Format) -> list[str]:
 
 
 def kind_of_file(path: Path) -> Kind:
-    """Return "run" or "qrels", by the columns; JSON with a fraction is a run. Raises FormatError if neither is
-    certain, as with whole numbers as scores.
+    """Return "run" or "qrels", by the columns; nested JSON with a fraction is a run.
+
+    Raises FormatError if unsure, as with whole numbers as scores.
     """
     form = format_of(path, "run")
     if form.name == "trec":
@@ -375,10 +372,9 @@ _COUNTED_DOCUMENTS = 3
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
-    """Return the rows of a run or judgments in a file, to be read in blocks; reading raises FormatError for
-    malformed rows.
+    """Return the rows of a file of rankings or judgments, to be read in blocks.
 
-    Raises FormatError if a query has rows of several systems or collections.
+    Raises FormatError if a query has rows of several systems or collections; reading raises it for malformed rows.
     """
     parquet, head = form.name == "parquet", _head(path, form)
     if form.name != "trec" and not is_pipe(path):
@@ -564,8 +560,9 @@ def _refuse_exchanged_queries(buffer: LineBuffer, stop: int, rows: ParsedRows) -
 
 
 def _rounds(names: Sequence[str]) -> int:
-    """Return how often names begin anew at their first, "0" or "1", as 2 for 0 1 2 0 1; 0 unless all others count up
-    by 1."""
+    """Return how many times "0", 1, 2 ... (or from "1") is counted through, such as 2 for 0 1 2 0 1; 0 for anything
+    else.
+    """
     at, rounds = 0, 0
     for name in names if names[0] in ("0", "1") else ():
         at, rounds = (int(name), rounds + 1) if name == names[0] else (at + 1, rounds)
@@ -616,7 +613,7 @@ def columns_of(line: str) -> list[str]:
 
 
 def trec_fault(cells: Sequence[str]) -> str:
-    """Return the reason why these columns are no row of a TREC run; "" if they are one."""
+    """Return why these columns are no row of a TREC run; "" if they are one."""
     # A row is `query Q0 document rank score tag`. With Q0 the tag may be missing, or followed by any text
     # without another
     # Q0 if it does not begin like a number; elsewhere only by a remark from `#`. The score must be a
@@ -717,8 +714,7 @@ def _not_a_judgment(buffer: LineBuffer, bad: int, pairs: bool) -> FormatError:
 
 
 def counting_up(rows: ParsedRows) -> tuple[Int64, int]:
-    """Return (position of each row in its segment, int64[rows], from 0; number of rows in the longest segment,
-    0 without rows)."""
+    """Return (position of each row in its query's segment, from 0; rows of the longest segment, 0 without rows)."""
     count = np.diff(rows.first, append=len(rows.score))
     return np.arange(len(rows.score)) - np.repeat(rows.first, count), int(count.max(initial=0))
 
@@ -747,8 +743,8 @@ def _refuse_exchanged_columns(path: Path, buf: Bytes, rows: ParsedRows) -> None:
 
 
 def second_column(values: Iterable[str]) -> str:
-    """Return a description of the second column of TREC judgments if it varies (0 and Q0 are equal); ""
-    otherwise.
+    """Return a description of the values in the second column of TREC judgments; "" unless they vary (0
+    equals Q0).
     """
     several = sorted(dict.fromkeys("0" if value in ("Q0", "q0") else value for value in values))
     shown = ", ".join(several[:4]) + ", ..." * (len(several) > 4)
@@ -882,9 +878,9 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
 def number_records(
     path: Path, separator: str, columns: Collection[int], remedy: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) of each row below a table's header; [] as cells of a blank row.
+    """Yield (line number, cells) of each row below a table's header; no cells for a blank row.
 
-    columns: positions of the number columns, in which decimal commas become points.
+    columns: positions of number columns, in which decimal commas become points.
     remedy: end of error messages.
 
     Raises the errors of `decimal_points`.
@@ -901,12 +897,12 @@ def decimal_points(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, cells) of each record, with decimal commas in number columns replaced by points.
 
-    columns: positions of the number columns.
-    separator: between cells. With semicolons, points too may group thousands.
+    columns: positions of number columns.
+    separator: between cells; with semicolons, points may group thousands.
     remedy: end of error messages.
 
-    Raises FormatError for a column with decimal commas and points and, after the last record, for numbers such
-    as 1,234 that may be grouped.
+    Raises FormatError for mixed decimal marks and, after the last record, for numbers such as 1,234 that may be
+    grouped.
     """
     marks: dict[int, str] = {}
     whole, grouped, fractions = set[int](), dict[int, tuple[int, str]](), set[int]()

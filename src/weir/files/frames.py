@@ -60,16 +60,14 @@ class _ByQuery(Protocol):
 
 
 def run_from(value: object, name: str | None = None, ties: Ties | None = None) -> Run:
-    """Return a run from a Run, {query: ranking}, a data frame (pandas, polars, Arrow), columns by name, or a
-    path.
+    """Return a run from a Run, {query: ranking}, a data frame (pandas, polars, Arrow), a dict of columns, or a path.
 
     name: by default the Run's own or the file's, else "run".
-    ties: rule for comparing scores; by default the Run's own, else "trec".
+    ties: order of equal scores; by default the Run's own, else "trec".
 
-    A ranking has any form of `Run.of`; ranx's Run and named tuples such as ScoredDoc are accepted too. A frame
-    needs columns of query, document and score under usual names. Raises BadValue for other values and missing
-    or ambiguous columns, BadRanking for an invalid ranking, FormatError for a missing or invalid file. Warns
-    (RankingWarning) if ranks contradict scores.
+    Accepts ranx's Run and named tuples such as ScoredDoc. Frames need usual names for query, document and score.
+    Raises BadValue for other values or columns, BadRanking for an invalid ranking, FormatError for an unreadable
+    file. Warns (RankingWarning) if ranks contradict scores.
     """
     if isinstance(value, (str, os.PathLike)):
         value = read_run(os.fspath(value), ties or "trec")
@@ -117,12 +115,11 @@ def _places(values: Sequence[object]) -> NDArray[np.float64]:
 
 
 def qrels_from(value: object) -> Qrels:
-    """Return judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns by name,
-    or a path.
+    """Return judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), a dict of columns, or
+    a path.
 
-    Judgments have any form of `Qrels.of`. A frame needs columns of query, document and grade under usual names,
-    and may have `origin`. Raises BadValue for other values, missing or ambiguous columns and infinite grades,
-    FormatError for a missing or invalid file.
+    Frames need usual names for query, document and grade, and may have `origin`. Raises BadValue for other values or
+    columns and infinite grades, FormatError for an unreadable file.
     """
     if isinstance(value, Qrels):
         return value
@@ -152,12 +149,11 @@ def qrels_from(value: object) -> Qrels:
 
 
 def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
-    """Return a run, in any form of `run_from`, joined with judgments; files and large frames are joined while
-    they are read.
+    """Return judgments joined with a run in any form of `run_from`.
 
-    ties: rule for comparing scores, in place of a Run's own.
+    ties: order of equal scores; overrides a Run's own.
 
-    Raises the errors of `run_from`. Warns (RankingWarning) of identifiers that spell judged ones otherwise.
+    Raises the errors of `run_from`. Warns (RankingWarning) of identifiers that are judged under another spelling.
     """
     if isinstance(value, (str, os.PathLike)):
         return join_run_file(os.fspath(value), qrels, ties)
@@ -171,8 +167,8 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
 
 
 def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:
-    """Return {query: {document: number}} of a frame with under 20,000 rows; None for other values, and frames
-    with ranks, origins or repeated documents.
+    """Return a frame as {query: {document: number}}; None for other values, from 20,000 rows, and with ranks, origins
+    or repeated documents.
 
     Raises BadValue for missing or ambiguous columns.
     """
@@ -193,7 +189,7 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
 
 
 def is_columns(value: Mapping[Any, Any]) -> bool:
-    """Return True for a dict of columns, False for rankings or judgments by query."""
+    """Return True for a table (columns, frame, named tuples), False for rankings or judgments by query."""
     return frame_columns(value) is not None
 
 
@@ -226,10 +222,10 @@ def _at_hand(value: object) -> Any:  # noqa: ANN401  any library's frame
 
 
 def frame_columns(value: object) -> Columns | None:
-    """Return {column: function that returns its cells} of a frame, columns or named tuples; None for other
-    values.
+    """Return {column: function that returns its cells} of a frame, dict of columns or list of named tuples, else
+    None.
 
-    Raises BadValue for repeated columns, columns without cells, and mixed named tuples.
+    Raises BadValue for repeated or unreadable columns and mixed named tuples.
     """
     frame = _at_hand(value)
     if isinstance(frame, Mapping):
@@ -333,8 +329,7 @@ Nested: TypeAlias = Mapping[Any, Mapping[Any, Any]]
 
 
 def refuse_mismatched(qrels: object, run: object) -> None:
-    """Raise BadValue if judgments and run are certainly exchanged, by their types of numbers, or have
-    identifiers of different types.
+    """Raise BadValue if judgments and run are exchanged, or have identifiers of different types.
 
     Warns (RankingWarning) if they are probably exchanged. Raises BadRanking for an invalid ranking.
     """
@@ -367,7 +362,7 @@ def refuse_mismatched(qrels: object, run: object) -> None:
 
 
 def refuse_rankings(qrels: object) -> None:
-    """Raise BadValue for {name: ranking} in place of judgments; a single ranking is not detected."""
+    """Raise BadValue for {name: ranking} given as judgments; a single ranking is not detected."""
     if isinstance(qrels, Mapping) and any(
         isinstance(one, Run) or (isinstance(one, Mapping) and _holds_mappings(one)) for one in qrels.values()
     ):

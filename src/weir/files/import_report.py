@@ -16,8 +16,10 @@ _SHOWN = 12  # names in a message
 
 
 def import_losses(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield a sentence on each loss in the reports of imports beside these files or one folder above; unreadable
-    reports are skipped."""
+    """Yield a sentence for each loss reported by the imports that made these files.
+
+    Reports lie beside a file or one folder above; unreadable ones are skipped.
+    """
     folders = dict.fromkeys(folder for path in paths for folder in list(path.parents)[:2])
     for report in (folder / REPORT for folder in folders):
         with suppress(OSError, FormatError, ValueError, LookupError, TypeError, AttributeError):
@@ -45,6 +47,6 @@ def not_imported(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def say_import_losses(path: Path) -> None:
-    """Warn (LossWarning) of the `import_losses` of this file."""
+    """Warn (LossWarning) of all that the import which made this file left out."""
     for sentence in import_losses([path]):
         give_warning(LossWarning(sentence))

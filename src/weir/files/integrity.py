@@ -23,12 +23,12 @@ from weir.files.json_record import read_json
 
 
 def read_array(path: Path, dtype: DTypeLike | None = None, shape: tuple[int, ...] = (-1,)) -> NDArray[Any]:
-    """Return the array in a .npy file, memory-mapped, read-only and contiguous.
+    """Return the array in a .npy file, memory-mapped and read-only.
 
     dtype: None for any numbers.
     shape: -1 for any length.
 
-    Raises StoreError if the file is missing, damaged, or another array.
+    Raises StoreError if missing, damaged, or of another type or shape.
     """
     try:
         # A plain array: slicing a memmap costs more than searching a short list.
@@ -55,7 +55,7 @@ def content_hash(path: Path) -> str:
 
 @lru_cache(maxsize=256)
 def content_hash_of(path: Path, state: object) -> str:
-    """Return the SHA-256 of a file in hexadecimal; cached by path and `state`, such as the file's times."""
+    """Return the SHA-256 of a file in hexadecimal, cached by path and `state`, such as the file's times."""
     return content_hash(path)
 
 
@@ -82,7 +82,7 @@ class Checksum:
 
     @staticmethod
     def read(value: Any) -> Checksum:  # noqa: ANN401 - whatever JSON holds
-        """Return the checksum from parsed JSON of `to_json`; raises StoreError for other values."""
+        """Return the checksum that `to_json` wrote; raises StoreError for other values."""
         try:
             text, size = str(value["crc32"]), int(value["bytes"])
             blocks = tuple(int(text[i : i + 8], 16) for i in range(0, len(text), 8))
@@ -95,11 +95,13 @@ class Checksum:
         return Checksum(size, blocks)
 
     def to_json(self) -> dict[str, object]:
-        """Return {"bytes": length, "crc32": eight hexadecimal digits for each block}."""
+        """Return {"bytes": length, "crc32": eight hexadecimal digits for each MiB}."""
         return {"bytes": self.bytes, "crc32": "".join(f"{block:08x}" for block in self.blocks)}
 
     def verify(self, path: Path, start: int = 0, stop: int | None = None) -> None:
-        """Raise StoreError if the file's length changed, or a block with bytes `start` to `stop` (None: the end)."""
+        """Raise StoreError if the file's length changed, or a block with bytes `start` to `stop` (None for
+        the end).
+        """
         # Verified blocks are read again only if the file's size, time or inode changes.
         first, last = start // BLOCK_BYTES, -(-(self.bytes if stop is None else stop) // BLOCK_BYTES)
         try:
@@ -138,7 +140,7 @@ def checksums_of(folder: Path) -> dict[str, Checksum]:
 
 
 def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whatever JSON holds
-    """Return {file: checksum} from parsed JSON; raises StoreError for other JSON."""
+    """Return {file: checksum} from parsed JSON; raises StoreError for any other content."""
     if not isinstance(value, dict):
         raise StoreError(f"checksums are {str(value)[:80]!r}; expected an object of files")
     if odd := next((name for name in value if "\0" in name), None):
@@ -147,7 +149,7 @@ def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whateve
 
 
 def verify_files(folder: Path, files: Mapping[str, Checksum]) -> None:
-    """Raise StoreError for a missing or changed file, and a name or link that leads out of the folder."""
+    """Raise StoreError for a missing or changed file, or one outside the folder."""
     root = folder.resolve()
     for name, checksum in files.items():
         if not (folder / name).resolve().is_relative_to(root):
@@ -167,7 +169,7 @@ def write_sealed(path: Path, facts: Mapping[str, object], durable: bool = True) 
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Return an object of `write_sealed`; raises StoreError if missing or changed."""
+    """Return the object that `write_sealed` wrote; raises StoreError if missing or changed."""
     try:
         facts = read_json(path)
     except FormatError as error:
@@ -182,13 +184,13 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 
 def seal_folder(folder: Path, name: str, facts: Mapping[str, object]) -> None:
-    """Write a record `name` into a complete folder: `facts` and checksums of all its files."""
+    """Write the file `name` into a complete folder: `facts` and checksums of all its files."""
     files = {file: checksum.to_json() for file, checksum in checksums_of(folder).items()}
     write_sealed(folder / name, {**facts, FILES: files}, durable=False)
 
 
 def open_folder(folder: Path, name: str) -> dict[str, Any]:
-    """Return a record of `seal_folder`, with checksums by file under "files"; raises StoreError if any file is
+    """Return the facts that `seal_folder` wrote, with checksums by file under "files"; raises StoreError if a file is
     missing or changed.
     """
     facts = read_sealed(folder / name)

@@ -136,12 +136,10 @@ _COLUMNS = "4 columns (query intent document grade) between blanks or tabs"
 
 
 def read_intents(path: str | os.PathLike[str]) -> IntentQrels:
-    """Return judgments of intents from TREC's columns `query intent document grade`, or a nugget bank (JSON
-    lines).
+    """Return judgments of intents from lines `query intent document grade`, or from a nugget bank (JSON lines).
 
-    Empty lines, comments (#) and repeated judgments are skipped. A nugget bank has queries with nuggets, or
-    documents with assigned nuggets (support 1, partial_support 0.5, not_support 0). Raises FormatError for a
-    missing file, other lines, a grade that is no number within ±16384, and contradicting grades.
+    Support counts 1, partial_support 0.5, not_support 0. Raises FormatError for a missing or invalid file and
+    contradicting grades.
     """
     path = path_of(path)
     if holds_nuggets(path):
@@ -192,8 +190,8 @@ WRITE_INTENTS.register(_write_intents)
 
 
 def intents_from(value: object) -> IntentQrels:
-    """Return judgments of intents from IntentQrels, {query: {intent: {document: grade}}} or a path; raises
-    BadValue for other values.
+    """Return judgments of intents from IntentQrels, {query: {intent: {document: grade}}} or a path; raises BadValue
+    for anything else.
     """
     if isinstance(value, IntentQrels):
         return value

@@ -34,20 +34,17 @@ of two documents or two rankings.
 
 
 def is_journal(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file is a journal of people's labels, by its first bytes.
-
-    head: first bytes of the file, if known.
-    """
+    """Return True if a file is a journal of people's labels."""
     if head is None:
         head = first_bytes(path, 128) if path.is_file() else b""
     return JOURNAL_HEAD.match(head) is not None
 
 
 def read_journal(path: Path) -> Qrels:
-    """Return the judgments in a journal, a grade for each pair, with origins.
+    """Return the judgments in a journal, a grade for each pair, with their origins.
 
-    If judges differ, a later decision counts, else the most frequent grade, of several the lowest; warns
-    (RankingWarning) of undecided pairs. Raises FormatError for a missing or damaged file, and without judgments.
+    Where judges differ, a later decision counts, else the most frequent, lowest grade, with a RankingWarning. Raises
+    FormatError for a missing, damaged or empty file.
     """
     qrels, contested = settled_judgments(path)
     if contested:
@@ -60,8 +57,8 @@ def read_journal(path: Path) -> Qrels:
 
 
 def settled_judgments(path: Path) -> tuple[Qrels, int]:
-    """Return (judgments of `read_journal`, number of pairs on which judges differ and nobody decided),
-    without a warning.
+    """Return (judgments of `read_journal`, number of pairs on which judges differ and nobody decided), without a
+    warning.
 
     Raises the errors of `read_journal`.
     """
@@ -70,9 +67,9 @@ def settled_judgments(path: Path) -> tuple[Qrels, int]:
 
 
 def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
-    """Return {judge: labels} of a journal.
+    """Return {judge: judgments} of a journal.
 
-    task: "judge" for first labels, "again" for repeated ones ({} if there are none).
+    task: "judge" for first labels, "again" for repeated ones ({} without any).
 
     Raises FormatError for a missing or damaged file, and without first labels.
     """
@@ -87,7 +84,7 @@ def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
 def read_preferences(path: Path) -> list[tuple[str, str, str, float]]:
     """Return (query, first system, second system, outcome) of each comparison of two rankings in a journal.
 
-    outcome: 1 if the first is preferred, -1 the second, 0 neither. Raises FormatError for damage.
+    outcome is 1 if the first is preferred, -1 for the second, 0 for neither. Raises FormatError for damage.
     """
     sql = "SELECT query, document, other, grade FROM labels WHERE kind = 'preferred' AND task = ? ORDER BY number"
     rows = _rows(path, sql, "rankings")

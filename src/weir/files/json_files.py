@@ -67,7 +67,7 @@ _REFUSED_BLOCKS = 8  # blocks in a row that were not plain, after which no more 
 
 @dataclass(frozen=True)
 class Records:
-    """The JSON objects parsed from a block of lines, with their line numbers."""
+    """The JSON objects of a block of lines, with their line numbers."""
 
     rows: list[dict[str, Any]]
     first: int
@@ -75,13 +75,12 @@ class Records:
     """Line number of each row; None if they are consecutive from `first`."""
 
     def line_number(self, i: int) -> int:
-        """Return the line number, from 1, of object i, from 0."""
+        """Return the line number, from 1, of the object at position i, from 0."""
         return self.lines[i] if self.lines is not None else self.first + i
 
 
 def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the file") -> Iterator[bytes]:
-    """Yield a stream's lines in blocks of about `size` bytes that end with a line, without a byte order mark;
-    the last line may lack its end.
+    """Yield a stream's lines in blocks of about `size` bytes that end with a line, without a byte order mark.
 
     Raises FormatError for a line over RECORD_BYTES.
     """
@@ -110,7 +109,7 @@ def parse_block(block: bytes, first: int, name: object) -> Records:
 
     first: number of the first line.
 
-    Raises FormatError for a line that is no object or repeats a name.
+    Raises FormatError for a line that is no object, or repeats a key.
     """
     loads, lines = orjson_loads() or json.loads, block.split(b"\n")
     if not lines[-1]:
@@ -154,8 +153,9 @@ def _names_differ(text: bytes, objects: list[dict[str, Any]]) -> bool:
 
 
 def once(refuse: Callable[[str], WeirError]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Return a hook (object_pairs_hook) for Python's JSON parser that makes dicts, and raises `refuse(name)`
-    for a repeated name."""
+    """Return an object_pairs_hook for Python's JSON parser that makes dicts and raises `refuse(key)` for a repeated
+    key.
+    """
 
     def unique_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = dict(pairs)
@@ -191,8 +191,7 @@ def orjson_loads() -> Callable[[bytes], Any] | None:
 
 
 def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
-    """Yield the objects of a stream's JSON lines in blocks; raises the errors of `read_blocks` and
-    `parse_block`."""
+    """Yield the objects of a stream's JSON lines in blocks; raises the errors of `read_blocks` and `parse_block`."""
     first = 1
     for block in read_blocks(stream, name=name):
         records = parse_block(block, first, name)
@@ -209,14 +208,14 @@ def _json_records(path: Path) -> Iterator[Records]:
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each line of a JSON Lines file, blank ones skipped; raises FormatError
-    for a line that is no JSON object.
+    """Yield (line number, object) of each line of a JSON Lines file, without blank ones; raises FormatError for a
+    line that is no object.
     """
     return ((part.line_number(i), row) for part in _json_records(path) for i, row in enumerate(part.rows))
 
 
 class PlainReader:
-    """A compiled reader of JSON lines with only texts under `_id`, `title` and `text`; needs numba."""
+    """A compiled reader of JSON lines whose only fields are the texts `_id`, `title` and `text`; needs numba."""
 
     def __init__(self) -> None:
         self._kernel = read_plain_documents
@@ -224,7 +223,7 @@ class PlainReader:
         self._make(1 << 18)
 
     def read(self, block: bytes) -> tuple[Strings, Strings, Strings] | None:
-        """Return (ids, titles, texts) of a block of complete lines; None for a block that it cannot read."""
+        """Return (ids, titles, texts) of complete lines; None if they have another form."""
         if self._refused >= _REFUSED_BLOCKS or not block.endswith(b"\n"):
             return None
         try:
@@ -259,17 +258,14 @@ class PlainReader:
 
 
 def first_json_row(path: Path) -> dict[str, Any]:
-    """Return the first object of a JSON Lines file, {} if it is empty.
-
-    Raises FormatError for a missing file and other content.
-    """
+    """Return the first object of a JSON Lines file, {} if it is empty; raises FormatError for other content."""
     return next((row for _, row in json_rows(path)), {})
 
 
 def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
-    """Yield the rows of a run or judgments in JSON Lines, in chunks; the first object's names decide the columns.
+    """Yield the rows of a run or judgments in JSON Lines, in chunks; the keys of the first object name the columns.
 
-    Raises FormatError for a missing name, an invalid identifier, and a number that is not finite.
+    Raises FormatError for a missing value, an invalid identifier, and a number that is not finite.
     """
     names: list[str] = []
     columns: list[str] = []
@@ -355,15 +351,14 @@ def _finite(value: object) -> float:
 
 
 def json_row_origins(path: Path, kind: Kind) -> Origins | None:
-    """Return the origin of each judgment in a JSON Lines file, "" for a missing one; None if the first object
-    has no such field."""
+    """Return each judgment's origin in a JSON Lines file, "" for none; None if the first object has no such field."""
     columns = list(first_json_row(path))
     at = origin_column(columns, kind)
     return None if at is None else Origins.of(str(row.get(columns[at]) or "") for _, row in json_rows(path))
 
 
 def line_of_row(path: Path, row: int) -> int:
-    """Return the line number, from 1, of row number `row`, from 0, of a JSON Lines file, which is read again."""
+    """Return the line number, from 1, of a row, counted from 0, of a JSON Lines file."""
     return next(itertools.islice((line for line, _ in json_rows(path)), row, None))
 
 
@@ -395,8 +390,10 @@ def is_birco_set(value: object) -> bool:
 
 
 def kind_of_pickle(path: Path) -> Kind | None:
-    """Return "qrels" for a pickled BIRCO test set, "run" for lists by query, else None; raises FormatError for
-    a pickle of anything but plain data."""
+    """Return "qrels" for a pickled test set of BIRCO, "run" for lists by query, else None.
+
+    Raises FormatError for anything but plain data.
+    """
     value = read_pickle(path)
     if is_birco_set(value):
         return "qrels"
@@ -407,11 +404,10 @@ def kind_of_pickle(path: Path) -> Kind | None:
 def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, float]]:
     """Return {query: {document: number}} from JSON or a pickle.
 
-    kind: how to take a list of documents: "run" as ranked, best first, "qrels" as relevant (grade 1); None
-        refuses it.
+    kind: reads lists of documents as ranked, best first ("run"), or as relevant, grade 1 ("qrels"); None refuses
+        them.
 
-    Raises FormatError for a missing file, invalid JSON, other content, NaN and infinity, BadRanking for a
-    repeated name.
+    Raises FormatError for invalid content, BadRanking for a repeated key.
     """
     try:
         return _read_nested(path, kind)
@@ -473,8 +469,9 @@ def _read_nested(path: Path, kind: Kind | None) -> dict[str, dict[str, float]]:
 
 
 def whole_json(path: Path) -> bytes:
-    """Return the decompressed bytes of a JSON file, not parsed; raises BadValue if its values are estimated to
-    exceed memory, FormatError if unreadable."""
+    """Return the decompressed bytes of a JSON file; raises BadValue if its values would exceed memory, FormatError if
+    unreadable.
+    """
     data = read_bytes(path)
     require_values(path, data, "an object on each line (.jsonl) takes less")
     return data
@@ -528,14 +525,14 @@ _BLANKS = b" \t\r\n"
 
 
 class OddJsonError(Exception):
-    """Raised for JSON that the compiled reader leaves to the general parser."""
+    """Raised for JSON that only the general parser can read."""
 
 
 def nested_source(path: Path, worth: int | None = None) -> Source | None:
-    """Return a source of the rows of a large JSON run, for compiled reading; None without numba, if
-    compiling does not pay, or if the file is unreadable.
+    """Return the rows of a large JSON run for compiled reading; None without numba, or if the file is too small or
+    unreadable.
 
-    worth: bytes from which it pays; by default more while the code is not compiled.
+    worth: fewest bytes; by default more until the code is compiled.
 
     Reading raises OddJsonError for unusual JSON.
     """

@@ -19,19 +19,18 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def require_values(name: object, text: bytes | str, remedy: str = "") -> None:
-    """Raise BadValue, ending in `remedy`, if the values of a JSON text are estimated to exceed memory."""
+    """Raise BadValue, ending in `remedy`, if the values of a JSON text would exceed memory."""
     marks: Iterable[Any] = ",:[{" if isinstance(text, str) else b",:[{"
     require_held(name, sum(text.count(mark) for mark in marks), 2 * len(text), remedy)
 
 
 def require_held(name: object, values: int, size: int, remedy: str = "") -> None:
-    """Raise BadValue, ending in `remedy`, if `values` JSON values and `size` bytes of text are estimated to
-    exceed memory."""
+    """Raise BadValue, ending in `remedy`, if so many JSON values and bytes of text would exceed memory."""
     require_memory(size + _VALUE_BYTES * values, f"reading {name} whole", remedy)
 
 
 def json_fault(error: Exception) -> str:
-    """Return the reason why a text is no JSON, for a message."""
+    """Return why a text is no JSON, for a message."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return "a number of thousands of digits" if "int_max_str_digits" in str(error) else str(error)
@@ -40,7 +39,7 @@ def json_fault(error: Exception) -> str:
 def read_json(path: Path, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  JSON holds anything
     """Return the value in a JSON file.
 
-    expected: expectation in the message about invalid JSON.
+    expected: expected content in messages.
 
     Raises FormatError for invalid JSON, a device or over RECORD_BYTES, BadValue for too little memory, OSError if
     missing.
@@ -52,7 +51,7 @@ def read_json(path: Path, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  
 def parse_json(data: bytes, name: object, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  JSON holds anything
     """Return the value of JSON in UTF-8.
 
-    name, expected: source and expectation in messages.
+    name, expected: source and expected content in messages.
 
     Raises FormatError for invalid JSON and lone surrogates, BadValue for too little memory.
     """

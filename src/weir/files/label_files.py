@@ -49,7 +49,7 @@ _MOST_VALUES = 100  # different values of a column of labels
 
 @dataclass(frozen=True, eq=False)
 class _LabelTable:
-    """A table of labels, read from a file: cells, and which columns hold query, document and origin."""
+    """A table of labels read from a file."""
 
     path: Path
     names: tuple[str, ...]
@@ -66,10 +66,9 @@ class _LabelTable:
     """Grades of labels that are no numbers."""
 
     def raters(self, least: int = 1) -> tuple[list[str], list[str]]:
-        """Return (columns of labels, columns left out as few of their values are readable as labels).
+        """Return (columns of labels, other columns left out because few of their values are labels).
 
-        Columns with usual names of labels count; if fewer than `least` have them, also columns of few values,
-        most of them readable.
+        Counts columns with usual names; if fewer than `least`, also columns of few values, most of them labels.
         """
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]
@@ -86,10 +85,9 @@ class _LabelTable:
         return sorted(found, key=self.names.index), left_out
 
     def labels(self, rater: str | None = None) -> Qrels:
-        """Return the labels in a column, by default the only one; empty cells are skipped.
+        """Return the labels in a column, by default the only one, without empty cells.
 
-        Raises FormatError for an unknown or ambiguous column, an unreadable cell, different labels of a pair, and
-        no label.
+        Raises FormatError for an unknown or ambiguous column, an unreadable cell, two labels of a pair, and no label.
         """
         if rater is not None and rater not in self.names:
             raise FormatError(self.path, f"no column '{rater}'", f"one of {', '.join(self.names)}")
@@ -143,7 +141,7 @@ class _LabelTable:
     def by_origin(self) -> dict[str, Qrels]:
         """Return {origin: labels}, "" for rows without one; {} without a column of origins.
 
-        Raises FormatError for an unreadable cell, and different labels of a pair by one origin.
+        Raises the errors of `labels`.
         """
         if self.origin is None:
             return {}
@@ -256,12 +254,15 @@ LABELS = "labels.tsv"
 
 
 def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> Qrels:
-    """Return the labels in a folder of `weir judge`, judgments of any format, or another tool's table.
+    """Return relevance labels from a folder of `weir judge`, judgments of any format, or another tool's table.
 
-    A table (CSV, TSV, JSON) has columns of query, document and label under usual names; FILE#COLUMN chooses the
-    labels, FILE#JUDGE a judge of a journal. Labels are numbers or `words`, {text: grade}, by default yes, no and
-    the like; empty cells are skipped. Raises FormatError for a missing file, other content and different labels
-    of a pair. Warns (LossWarning) of columns that are not read.
+    Tables (CSV, TSV, JSON) need usual names for query, document and label; FILE#COLUMN chooses the labels, FILE#JUDGE
+    a judge of a journal. Empty cells are skipped.
+
+    words: {text: grade} of labels that are no numbers, by default yes, no and the like.
+
+    Raises FormatError for a missing file, other content and two labels of a pair. Warns (LossWarning) of unread
+    columns.
     """
     file, column = _located(path_of(path))
     if is_journal(file):
@@ -291,7 +292,7 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 @dataclass(frozen=True, eq=False)
 class LabelTexts:
-    """Texts of queries and documents in a file of labels, by identifier."""
+    """Texts of queries and documents, by identifier."""
 
     queries: Mapping[str, str]
     """{identifier: text}."""
@@ -299,8 +300,9 @@ class LabelTexts:
 
 
 def label_texts(labels: object) -> LabelTexts:
-    """Return the texts of queries and documents in a file of labels, of a journal those on its sheet; empty if it has
-    none, and for a value that is no path."""
+    """Return the texts in a file of labels, or on the sheet of a journal; empty without any, and if `labels` is no
+    path.
+    """
     file = _located(path_of(labels))[0] if isinstance(labels, (str, os.PathLike)) else None
     table = None
     if file is not None and not is_stream(file) and is_journal(file):
@@ -334,12 +336,11 @@ def _may_hold_texts(file: Path) -> bool:
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
     """Return {rater: labels} of a file.
 
-    Raters are a journal's judges, else several origins ("of no named origin" for none), else several label
-    columns, else the file.
+    Raters are a journal's judges, else several origins, else several label columns, else the file.
 
-    words: {label: grade} for words.
+    words: {text: grade}.
 
-    Raises FormatError without labels, and for different labels of a pair by one rater.
+    Raises FormatError without labels, and for two labels of a pair by one rater.
     """
     file, column = _located(path_of(path))
     if column is None and is_journal(file):
@@ -358,15 +359,14 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 
 def labels_from(value: object) -> Qrels:
-    """Return labels from a path (`read_labels`), or from judgments in any form that `weir.evaluate` takes.
-
-    Raises the errors of both.
+    """Return labels from a path, as `read_labels`, or from judgments as `weir.evaluate` takes them; raises their
+    errors.
     """
     return read_labels(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else qrels_from(value)
 
 
 def rater_name(path: str | os.PathLike[str]) -> str:
-    """Return the rater that a path names: the column in FILE#COLUMN, else folder or file without suffixes."""
+    """Return the rater that a path names: the column of FILE#COLUMN, else the folder or file without suffixes."""
     path = path_of(path)
     if path.exists():
         return path.resolve().name if path.is_dir() else run_name(path)
@@ -374,8 +374,8 @@ def rater_name(path: str | os.PathLike[str]) -> str:
 
 
 def parse_words(texts: Sequence[str]) -> Mapping[str, float]:
-    """Return BINARY_WORDS, {label: grade}, with texts such as "partly relevant=1" added; raises BadValue for a
-    text without "=" and a number.
+    """Return {label: grade}: the default words and those given as "partly relevant=1"; raises BadValue for another
+    text.
     """
     if not texts:
         return BINARY_WORDS

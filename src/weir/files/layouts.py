@@ -62,8 +62,9 @@ class CollectionPart:
         return PurePosixPath(self.member or self.path.name).name.removesuffix(".gz")
 
     def open(self) -> BinaryIO:
-        """Return a stream of the file's decompressed bytes; raises FormatError if it is missing, no regular
-        file, or in a damaged zip."""
+        """Return a stream of the file's decompressed bytes; raises FormatError for a missing file, a pipe or device,
+        or a damaged zip.
+        """
         try:
             check_regular(self.path)
             if self.member:
@@ -86,7 +87,7 @@ class CollectionPart:
 
 @dataclass(frozen=True)
 class CollectionLayout:
-    """The files of a collection, by role, and what it declares about itself."""
+    """The files of a collection, by role, and what it declares, such as its split."""
 
     root: Path
     documents: CollectionPart | None
@@ -123,8 +124,10 @@ class CollectionLayout:
         return _needed(self.qrels.get(split), self.root, "judgments", (f"qrels/{split}.tsv", *QRELS))
 
     def default_split(self) -> str:
-        """Return the declared split, else "test" if it exists or nothing is judged, else the only one; raises
-        FormatError for several others."""
+        """Return the declared split, else "test" if it exists or nothing is judged, else the only one.
+
+        Raises FormatError for several others.
+        """
         if self.split or not self.qrels or "test" in self.qrels:
             return self.split or "test"
         if len(self.qrels) == 1:
@@ -136,9 +139,9 @@ class CollectionLayout:
 def find_layout(path: Path, subset: str = "") -> CollectionLayout:
     """Return the files of a collection in a folder, the topmost folder of a zip, or a TOML file.
 
-    subset: subfolder of one of several collections; files that it lacks are taken from `path`.
+    subset: subfolder of one of several collections; files missing there are taken from `path`.
 
-    Raises FormatError for a missing path, no file of a collection, and several collections.
+    Raises FormatError for a missing path, no collection, and several.
     """
     if subset and path.is_dir():
         return _shared(find_layout(path / subset), path)
@@ -183,7 +186,7 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
 
 
 def collections_below(folder: Path) -> list[str]:
-    """Return the sorted relative paths of the collections in subfolders, at any depth; none within another."""
+    """Return the sorted relative paths of subfolders, at any depth, that are collections; none within another."""
     found = []
     for inside, names, _ in os.walk(folder):
         here = Path(inside)
@@ -195,7 +198,7 @@ def collections_below(folder: Path) -> list[str]:
 
 
 def holds_collection(folder: Path) -> bool:
-    """Return True if a folder, or a subfolder at any depth, holds files of a collection."""
+    """Return True if a folder, or a subfolder at any depth, is a collection."""
     try:
         return bool(find_layout(folder))
     except FormatError:
@@ -261,7 +264,7 @@ def _of_qrels(path: PurePath, top: PurePath) -> bool:
 
 
 def several_collections(path: Path, names: Iterable[str]) -> FormatError:
-    """Return the FormatError for several collections in a folder or zip, which says how to choose one."""
+    """Return the FormatError for several collections in a folder or zip."""
     listed = list(names)
     return FormatError(
         path, f"{len(listed)} collections ({_listed(listed)})", f"one of them, as in {path}#{listed[0]}"
@@ -274,8 +277,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def left_out(layout: CollectionLayout) -> Iterator[str]:
-    """Yield a sentence on each file that looks like a part of the collection but is not read, then on losses of
-    an import."""
+    """Yield a sentence on each file that seems to be a part but is not read, then on losses of an import."""
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
     for part in layout.called:
         if part not in parts:
@@ -297,8 +299,7 @@ _NUMBERED = re.compile(r"data-\d{5}-of-\d{5}\.arrow|\d{4}\.parquet")
 
 
 def naming_path(path: Path) -> Path:
-    """Return the absolute path whose name says what a file holds: the file's, or its folder's if the file has only a
-    number, such as queries/train/0000.parquet."""
+    """Return the absolute path of a file; of its folder if the file has only a number, such as train/0000.parquet."""
     whole = path.absolute()
     return whole.parent if _NUMBERED.fullmatch(path.name) else whole
 

@@ -33,13 +33,13 @@ VANISHED_TIMES, VANISHED_SECONDS = 1000, 0.01
 # only the store's clock counts. Leases of a place are numbered; taking over an abandoned one creates the next number,
 # which only one process can. An owner that was merely slow does no harm, as both produce equal results.
 class LeaseStore(Protocol):
-    """A store of leases: small objects under names such as paths."""
+    """A store of leases, which are small objects under path-like names."""
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a new object and return True; return False if the name exists."""
 
     def renew(self, name: str, data: bytes) -> None:
-        """Write a lease again, to show that its owner runs."""
+        """Write a lease again, to show that its owner still runs."""
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of an object; None if missing."""
@@ -48,10 +48,10 @@ class LeaseStore(Protocol):
         """Return the seconds since an object was written, by the store's clock; None if missing."""
 
     def names_in(self, folder: str) -> list[str]:
-        """Return the names of the objects in a folder; [] if it is missing."""
+        """Return the names of the objects in a folder; [] if missing."""
 
     def delete(self, name: str) -> None:
-        """Delete an object; do nothing if it is missing."""
+        """Delete an object, if it exists."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class Owner:
         return Owner(platform.node(), _machine(), os.getpid(), settings().lease)
 
     def to_bytes(self) -> bytes:
-        """Return the owner as JSON, the content of its lease."""
+        """Return the owner as JSON."""
         return json.dumps(asdict(self)).encode()
 
     @staticmethod
     def read(data: bytes | None) -> Owner:
-        """Return the owner in a lease; an unknown owner for None or incomplete data."""
+        """Return the owner in a lease; an unknown owner for None or damaged data."""
         try:
             entries = json.loads(data or b"")
             return Owner(
@@ -103,10 +103,10 @@ Rule = Callable[[Owner | None], bool | None]
 
 
 def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int | None:
-    """Try once to acquire the lease of a path in the store; return its number, or None if it is not free.
+    """Try once to acquire the lease of `place`; return its number, None if it is not free.
 
-    rule: is given the owner of the newest lease, None without one. It returns True if the lease may be taken,
-        False if not, None to let its age decide.
+    rule: gets the newest lease's owner, None without one; returns True to take the lease, False not to, None to let
+        its age decide.
     """
     numbers = sorted(int(name) for name in store.names_in(place) if name.isdecimal())
     newest = numbers[-1] if numbers else 0
@@ -122,7 +122,7 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
 
 @contextmanager
 def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
-    """Renew a lease regularly during the block, then delete it and earlier leases of its path, `place`."""
+    """Renew a lease regularly during the block, then delete it and earlier leases of `place`."""
     owner, done = Owner.here(), Event()
 
     def renew() -> None:
@@ -145,7 +145,7 @@ def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
 
 @contextmanager
 def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> Iterator[None]:
-    """Hold the lease of a path in the store during the block, after waiting for it if necessary.
+    """Wait for the lease of `place`, and hold it during the block.
 
     waiting: called once, with the owner, if another process holds it.
     """

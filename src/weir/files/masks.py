@@ -18,8 +18,9 @@ _MASK = b"***"
 
 
 def without_secret(data: bytes, secret: str) -> bytes:
-    """Return bytes with a secret masked in every form in which a server may repeat it; unchanged for a secret
-    of under 8 characters."""
+    """Return bytes with a secret masked in every form that a server may repeat; secrets under 8 characters are not
+    masked.
+    """
     if len(secret) < KEY_CHARACTERS:
         return data
     # Of user:password the password alone, too.

@@ -40,7 +40,7 @@ class NotSentError(Exception):
 
 
 def is_this_machine(host: str) -> bool:
-    """Return True for localhost, 127.0.0.0/8 and ::1; no name is resolved."""
+    """Return True for localhost, 127.0.0.0/8 and ::1, without resolving names."""
     with suppress(ValueError):
         address = ip_address(host)
         return address.is_loopback if isinstance(address, IPv4Address) else str(address) == "::1"
@@ -48,8 +48,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def seconds_asked(retry_after: str | None, now: float) -> float:
-    """Return the seconds to wait by a Retry-After header, a number or date (RFC 9110); 0 without one, or for
-    another value.
+    """Return the seconds that a Retry-After header, a number or date, asks to wait; 0 for anything else.
 
     now: seconds since 1970.
     """
@@ -64,18 +63,18 @@ def seconds_asked(retry_after: str | None, now: float) -> float:
 def seconds_before(
     attempt: int, pause: float, longest: float, asked: float = 0.0, chance: float = 0.5
 ) -> float:
-    """Return the seconds to wait before attempt number `attempt`, from 1: `pause` before the second, then
-    doubled each time.
+    """Return the seconds to wait before an attempt, counted from 1: `pause` before the second, then doubled each
+    time.
 
-    longest: upper bound, unless the server requests more (`asked`).
-    chance: random number in [0, 1); varies the wait by up to a half.
+    longest: upper bound, unless the server asks for more (`asked`).
+    chance: random number in [0, 1), varies the wait by up to a half.
     """
     return max(asked, min(longest, pause * 2.0 ** (attempt - 2) * (0.5 + chance)))
 
 
 @dataclass(eq=False)
 class KeptConnection:
-    """An HTTP connection that stays open between exchanges; follows no redirects, repeats no request."""
+    """An HTTP connection kept open between requests; follows no redirects, repeats no request."""
 
     # urllib3 bounds each read, not all of them: a watcher thread ends an exchange whose time is over.
     proxied: tuple[str, ...] = ("https",)
@@ -100,10 +99,10 @@ class KeptConnection:
         silence: float,
         whole: float,
     ) -> Iterator[BaseHTTPResponse]:
-        """Send a request; yield the response after its headers, not decompressed.
+        """Send a request and yield the response, not decompressed, once its headers are read.
 
-        silence: longest time without a byte, in seconds.
-        whole: longest time until the end of the block, in seconds; `extend` changes it.
+        silence: seconds without a byte.
+        whole: seconds until the end of the block; `extend` changes it.
 
         Raises NotSentError if nothing was sent, TimeoutError, OSError or HTTPException for a broken exchange,
         ValueError for an invalid URL.

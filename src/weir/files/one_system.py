@@ -17,10 +17,9 @@ _SHOWN = 40  # characters of a name
 
 
 def mixed_row(rows: Iterable[SystemRow]) -> tuple[SystemRow, str] | None:
-    """Return (first row of a second system for a query, the query's first system); None if each query has one
-    system.
+    """Return (first row of a second system for a query, the query's first system); None if each query has one system.
 
-    A ranking in which every row has a rank and none repeats counts as one system's.
+    If all rows of a query have different ranks, they count as one system's.
     """
     first, others = dict[str, str](), dict[str, SystemRow]()
     ranks, unranked = set[tuple[str, str]](), set[str]()
@@ -40,11 +39,10 @@ def refuse_several_systems(
     remedy: str = REMEDIES["system"],
     what: str = "system",
 ) -> None:
-    """Raise FormatError if a query has rows of several systems; warn (RankingWarning) if several systems share
-    the file but no query.
+    """Raise FormatError if a query has rows of several systems; warn (RankingWarning) if only the file has.
 
     rows: returns all rows at each call.
-    remedy, what: next step and word for a system in messages.
+    remedy, what: advice and the word for a system in messages.
     """
     systems = (system for _, _, system, _ in rows() if system)
     one = next(systems, "")

@@ -26,9 +26,9 @@ _DOCUMENTS = {
 
 
 def read_parents(path: Path) -> dict[str, str]:
-    """Return {passage: document} of a file of two columns, plain or compressed; a header is skipped.
+    """Return {passage: document} of a file of two columns, without a header.
 
-    Raises FormatError for a missing file, other columns, empty cells, a passage with two documents, and no passage.
+    Raises FormatError for a missing or invalid file, a passage with two documents, and no passage.
     """
     text = read_text(path)
     comma = ".csv" in path.suffixes[-2:]

@@ -56,10 +56,9 @@ COMPARED_TEXTS = 1 << 15
 
 
 def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
-    """Return (number of each text by first appearance, int64[n]; position of the first text with each number,
-    int64).
+    """Return (number of each text by first appearance, int64[n]; position of the first text with each number, int64).
 
-    start, length, hashes: text i is data[start[i] : start[i] + length[i]].
+    start, length, hashes: of text i, data[start[i] : start[i] + length[i]].
     """
     n = len(start)
     if n == 0:
@@ -101,8 +100,7 @@ def distinct_strings(strings: Strings) -> tuple[Int64, Strings]:
 
 
 def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:
-    """Return bool[n], True for each text buf[start[i] : start[i] + length[i]] that differs from the text before
-    it, and for the first."""
+    """Return bool[n], False for each text buf[start[i] : start[i] + length[i]] that equals the text before it."""
     change = np.ones(len(start), np.bool_)
     change[1:] = length[1:] != length[:-1]
     longest = int(length.max(initial=0))
@@ -117,7 +115,7 @@ def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np
 
 @dataclass(frozen=True, eq=False)
 class ParsedRows:
-    """The columns of a block of rows, in file order, as offsets into its buffer."""
+    """Rows of a run or judgments in file order, as offsets into a buffer of text."""
 
     start: Int64
     """int64[n]: offset of each document identifier; its length is in `length`, its hash in `hashes`."""
@@ -143,7 +141,7 @@ class ParsedRows:
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """A hash table that returns the numbers of identifiers; without `ids` it finds nothing."""
+    """A hash table that returns the position of identifiers in `ids`; without `ids` it finds nothing."""
 
     ids: Ids | None
     hashes: NDArray[np.uint64]
@@ -168,7 +166,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Parser:
-    """An implementation of parsing, ranking and hashing rows, by numpy or compiled, with its block size."""
+    """Functions that parse, rank and hash rows, with numpy or compiled, and their block size."""
 
     name: str
     block: int
@@ -183,7 +181,7 @@ class Parser:
 
 
 class LongIdentifierError(Exception):
-    """Raised for an identifier of too many bytes, `size`, at offset `at` of a block."""
+    """Raised for an identifier of `size` bytes, too many, at offset `at` of a block."""
 
     def __init__(self, at: int, size: int) -> None:
         super().__init__(f"{size:,} bytes")
@@ -231,8 +229,9 @@ def parse_slowly(text: bytes) -> float:
 
 
 def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, Int64]:
-    """Return (numbers in the texts buf[start[i] : start[i] + length[i]], float64[n], NaN for other text;
-    positions of the other texts, int64)."""
+    """Return (numbers in the texts buf[start[i] : start[i] + length[i]], float64[n], NaN for other text; positions of
+    other texts).
+    """
     if length.max(initial=0) == 1 == length.min(initial=1):  # as grades nearly always are
         digit = buf[start] - np.uint8(_ZERO)
         if digit.max(initial=0) < 10:
@@ -355,10 +354,9 @@ class CellTable:
 
 
 def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool = False) -> CellTable:
-    """Return the offsets of the cells of the lines in buf[:stop], split at white space; blank lines and
-    comments (#) are skipped.
+    """Return the cells of the lines in buf[:stop], split at white space, without blank lines and comments (#).
 
-    fewest, most: columns of a line; a line with another number ends the table and sets `bad`.
+    fewest, most: columns of a line; another number ends the table and sets `bad`.
     remarks: ignore further columns of a TREC run.
     """
     space = np.flatnonzero(buf[:stop] <= 32)
@@ -400,10 +398,10 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool =
 
 
 def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) -> CellTable:
-    """Return the offsets of the cells, possibly empty, of the lines in buf[:stop]; empty lines are skipped.
+    """Return the cells, possibly empty, of the lines in buf[:stop], without empty lines.
 
-    cells: columns of a line; a line with another number ends the table and sets `bad`.
-    exact: keep white space and strip quotation marks around cells; False strips white space and skips comments.
+    cells: columns of a line; any other number ends the table and sets `bad`.
+    exact: keep white space and strip quotation marks around cells, rather than strip white space and skip comments.
 
     Raises QuotedCellError for quotation marks that may be misread.
     """
@@ -451,8 +449,9 @@ def ranks_in(buf: Bytes, start: Int64, length: Int64) -> Float64:
 
 
 def ranks_behind(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return the ranks in TREC lines, float64[n], NaN for other text: each follows its document, buf[start[i] :
-    start[i] + length[i]]."""
+    """Return the ranks in TREC lines, float64[n], NaN for other text, given the places of the documents
+    before them.
+    """
     at = start + length
     while (blank := _KIND[buf[at]] == 1).any():
         at = at + blank
@@ -486,7 +485,7 @@ def _scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None)
 def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, ...]) -> ParsedRows:
     """Return rows of a run or judgments from cells; `bad` becomes the first row without a finite number.
 
-    columns: positions of query, document and number; without the third, numbers are 1.
+    columns: positions of query, document and number; without the third, all numbers are 1.
 
     Raises LongIdentifierError.
     """
@@ -547,9 +546,9 @@ _LEAST_ROW_BYTES = 10  # bytes of a row of TREC's: five columns, four separators
 
 
 def choose_engine(name: EngineName, size: int) -> Parser:
-    """Return the parser with this name; "auto" chooses the faster installed one for `size` bytes.
+    """Return the parser of this name; "auto" chooses the faster installed one for `size` bytes.
 
-    Raises BadValue for an unknown name, MissingExtra for "numba" if it is not installed.
+    Raises BadValue for an unknown name, MissingExtra for "numba" if missing.
     """
     if name not in ENGINES:
         raise BadValue(f"engine is '{name}'; expected one of {', '.join(ENGINES)}")
@@ -563,17 +562,18 @@ def choose_engine(name: EngineName, size: int) -> Parser:
 
 
 def row_arrays(room: int) -> RowArrays:
-    """Return uninitialised arrays for a compiled scan of at most `room` rows."""
+    """Return uninitialised arrays for a compiled scan of up to `room` rows."""
     start, length = np.empty((2, room), np.int64)
     segment, slow = np.empty((2, room, 3), np.int64)
     return RowArrays(start, length, np.empty(room, np.uint64), np.empty(room, np.float64), segment, slow)
 
 
 def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int) -> tuple[ParsedRows, int]:
-    """Return (rows of a compiled scan, position of the first row without a finite score or -1); raises
-    LongIdentifierError.
+    """Return (rows of a compiled scan, position of the first row without a finite score or -1).
 
-    n, segments, slows: numbers of rows, segments and scores not parsed yet.
+    n, segments, slows: numbers of rows, segments and unparsed scores.
+
+    Raises LongIdentifierError.
     """
     first, query_start, query_length = arrays.segment[:segments].T.copy()
     _refuse_long(arrays.start[:n], arrays.length[:n])
@@ -643,7 +643,7 @@ NUMBA_PARSER = Parser("numba", 4 << 20, _scan_compiled, _rank_compiled, _hash_co
 
 @dataclass(frozen=True, eq=False)
 class RankingBlock:
-    """Complete rankings or judgments of some queries, with the buffer of their identifiers."""
+    """Complete rankings or judgments of some queries, with the buffer that holds their identifiers."""
 
     buf: Bytes
     rows: ParsedRows
@@ -655,7 +655,7 @@ class RankingBlock:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Settings for reading a source of rows: the parser, in blocks or at once, and quoting."""
+    """Settings for reading rows: parser, in blocks or at once, quotation marks."""
 
     engine: Parser
     whole: bool = False
@@ -666,7 +666,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Source:
-    """A run or judgments, to be read in blocks of rows."""
+    """A run or judgments to be read in blocks of rows."""
 
     name: object
     """Name for messages."""
@@ -680,7 +680,7 @@ class Source:
 def text_blocks(
     path: Path, scan: Callable[[LineBuffer, int], ParsedRows], size: int, whole: bool, header: int = 0
 ) -> Iterator[RankingBlock]:
-    """Yield the rows of a text file in blocks of whole queries; a block is valid until the next.
+    """Yield the rows of a text file in blocks of whole queries, each valid until the next.
 
     scan: parses complete lines at the beginning of a buffer.
     size: bytes of a block.
@@ -750,7 +750,7 @@ class TableChunk:
 
     @staticmethod
     def joined(chunks: list[TableChunk]) -> TableChunk:
-        """Return the rows of all chunks as one; a query that continues in the next chunk becomes one segment."""
+        """Return the rows of all chunks as one chunk; a query that continues in the next chunk is not split."""
         begin = np.cumsum([0, *map(len, chunks)])
         queries = Strings.concatenated([c.queries for c in chunks])
         opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())
@@ -762,7 +762,7 @@ class TableChunk:
         return TableChunk(queries.take(np.flatnonzero(opens)), first, docs, score, rank)
 
     def split(self) -> tuple[TableChunk, TableChunk]:
-        """Return (rows before the last query, rows of the last query), which may continue in the next chunk."""
+        """Return (rows before the last query, rows of the last query)."""
         cut, last = int(self.first[-1]), len(self.first) - 1
         docs = (self.docs.slice(0, cut), self.docs.slice(cut, len(self)))
         before, after = (None, None) if self.rank is None else (self.rank[:cut], self.rank[cut:])
@@ -775,7 +775,7 @@ class TableChunk:
     def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
         """Return these rows as a block, hashed by `engine`.
 
-        place: returns the place in the file, such as ", line 7", of a row, counted from 0.
+        place: returns where row i, from 0, is in the file, such as ", line 7".
         """
         data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
         start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
@@ -791,7 +791,7 @@ def table_blocks(
 ) -> Iterator[RankingBlock]:
     """Yield chunks of rows as blocks of whole queries; with `whole` as one block.
 
-    place: returns the place in the file, such as ", line 7", of a row, counted from 0.
+    place: returns where row i, from 0, is in the file, such as ", line 7".
     """
     pending: list[TableChunk] = []
     count, done, limit = 0, 0, BLOCK_ROWS

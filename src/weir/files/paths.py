@@ -13,8 +13,7 @@ STANDARD_OUTPUT = Path("-")
 
 
 def path_of(given: str | os.PathLike[str]) -> Path:
-    """Return a path with ~/ expanded; `-` stays a standard stream, and `./-` becomes the absolute path of a
-    file.
+    """Return a path with ~/ expanded; `-` stays a standard stream, `./-` becomes an absolute path.
 
     Raises BadValue for an empty name, FormatError for a NUL.
     """
@@ -40,7 +39,7 @@ def is_address(place: str | Path) -> bool:
 
 
 def subset_of(path: Path) -> tuple[Path, str]:
-    """Return (folder, "android") for cqadupstack#android if that folder exists; (path, "") for other paths."""
+    """Return (folder, subset) for folder#subset if the folder exists, else (path, "")."""
     folder, mark, subset = str(path).rpartition("#")
     if mark and not path.exists() and Path(folder).exists():
         return Path(folder), subset

@@ -31,8 +31,6 @@ class _OddNumpyError(Exception):
 
 @dataclass(frozen=True)
 class _NumpyName:
-    """A NumPy function that a pickle may call: "dtype" or "scalar"."""
-
     name: str
 
 
@@ -45,8 +43,6 @@ NUMPY_NAMES = {
 
 @dataclass(eq=False)
 class _NumpyType:
-    """The type of a NumPy scalar, such as f8 or U7, and its byte order."""
-
     code: str
     order: str = "<"
 
@@ -221,8 +217,8 @@ def is_pickle(path: Path) -> bool:
 def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
     """Return the plain data of a pickle, keys as texts and tuples as lists, without running code.
 
-    Raises FormatError for a missing file, too many bytes, instructions or levels, damage, cycles, repeated keys,
-    and anything but containers, texts, numbers and NumPy scalars.
+    Raises FormatError for a missing, damaged or oversized file, cycles, repeated keys, and anything but containers,
+    texts, numbers and NumPy scalars.
     """
     import pickletools  # takes instructions apart and runs none
 
@@ -315,7 +311,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  a pickle holds anything
 
 
 def pickled_rows(rows: Iterable[tuple[str, Iterable[str] | Mapping[str, float]]]) -> Iterable[bytes]:
-    """Yield the pieces of a pickled dict, {name: list of texts or dict of numbers}."""
+    """Yield the bytes of a pickled dict, {name: list of texts or dict of numbers}."""
     yield b"\x80\x04}("
     for name, row in rows:
         if isinstance(row, Mapping):

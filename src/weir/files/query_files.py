@@ -15,9 +15,9 @@ _HEADS = ("query", "query-id", "query_id", "qid", "_id", "id")
 
 
 def read_groups(path: Path) -> QueryGroups:
-    """Return the group of each query from lines "query, tab, group"; comments (#) and a header are skipped.
+    """Return the group of each query from lines "query, tab, group", without comments (#) and a header.
 
-    Raises FormatError for a missing file, other columns, a query in two groups, and no query.
+    Raises FormatError for a missing or invalid file, a query in two groups, and no query.
     """
     groups: dict[str, str] = {}
     for number, line in enumerate(read_text(path).split("\n"), 1):
@@ -45,9 +45,9 @@ def read_groups(path: Path) -> QueryGroups:
 
 
 def read_weights(path: Path) -> QueryWeights:
-    """Return the weight of each query from lines "query, tab, weight"; comments (#) and a header are skipped.
+    """Return the weight of each query from lines "query, tab, weight", without comments (#) and a header.
 
-    Raises the errors of `read_groups`, and FormatError for a weight that is not a number above 0.
+    Raises the errors of `read_groups`, and FormatError for a weight that is no number above 0.
     """
     groups = read_groups(path)
     texts = [groups.labels[code] for code in groups.group.tolist()]

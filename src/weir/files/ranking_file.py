@@ -24,9 +24,9 @@ MAPPED_BYTES = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class RankingFile:
-    """A run file of `write_run`, from which single rankings are read.
+    """A run file that Weir wrote, from which single rankings are read.
 
-    Methods raise FormatError for a missing, changed or other file; creating this object opens no file.
+    Methods raise FormatError for a missing, changed or other file.
     """
 
     path: Path
@@ -36,8 +36,7 @@ class RankingFile:
     """Bytes of the unchanged file; None if not known."""
 
     def ranking(self, query: str, k: int | None = None) -> tuple[tuple[str, float], ...]:
-        """Return ((document, score), ...) of a query's first k documents, None for all; () for a query without
-        a ranking."""
+        """Return ((document, score), ...) of a query's first k documents, None for all; () without a ranking."""
         with self._opened() as file:
             place, stop = self._sought(file, query), None
             if place is None:
@@ -57,9 +56,9 @@ class RankingFile:
 
     @cached_property
     def places(self) -> tuple[Ids, Int64]:
-        """Return (queries in file order; offsets of their first lines and the end, int64[queries + 1]).
+        """Return (queries in file order; offsets of their first lines and of the end, int64[queries + 1]).
 
-        Raises FormatError if the file has changed, or the lines of a query are not together.
+        Raises FormatError if the file changed, or a query's lines are apart.
         """
         with self._opened() as file:
             if not self.path.stat().st_size:

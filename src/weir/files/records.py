@@ -67,10 +67,9 @@ class Batch:
 
 
 def read_documents(part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> Iterator[Batch]:
-    """Yield the documents of a file in batches, with repeated ones.
+    """Yield the documents of a file in batches, repeated ones too.
 
-    roles: if there is no field `text`, the text is the field with a usual name for the first of these that
-        occurs.
+    roles: kinds of fields that hold the text if there is no field `text`; the first present counts.
 
     Raises FormatError for an invalid line, a too long identifier and an empty file.
     """
@@ -97,10 +96,10 @@ def read_documents(part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> 
 
 
 def text_elsewhere(rows: int, empty: int, fields: Mapping[str, int]) -> str:
-    """Return the field that holds the texts of a collection whose own texts are nearly all empty; "" otherwise.
+    """Return the field that holds the texts of a collection if its own are nearly all empty, else "".
 
     rows, empty: numbers of records, and of records without a text.
-    fields: {field: number of records that lack a text but, by `holds_text`, hold one there}.
+    fields: {field: number of records that have a text only there}.
     """
     name = max(fields, key=lambda name: fields[name], default="")
     return name if empty >= _NEARLY_ALL * rows and fields.get(name, 0) >= _NEARLY_ALL * empty else ""
@@ -132,7 +131,7 @@ def _from_json(source: BinaryIO, part: CollectionPart, roles: tuple[str, ...]) -
 def read_queries(part: CollectionPart) -> Queries:
     """Return all queries of a file, with metadata.
 
-    Raises FormatError for an invalid line, a repeated identifier, no text, and invalid metadata.
+    Raises FormatError for an invalid line or metadata, a repeated identifier, and no text.
     """
     batches = list(read_documents(part, ("text", "query")))
     if sum(batch.null_texts for batch in batches) == sum(map(len, batches)):
@@ -176,7 +175,7 @@ def _lines_of_id(part: CollectionPart, name: str) -> list[int]:
 
 @contextmanager
 def reading(part: CollectionPart) -> Iterator[BinaryIO]:
-    """Yield a stream of a collection's file; raises FormatError for damaged compression, also in the block."""
+    """Yield a stream of a collection's file; raises FormatError for damaged compression, also within the block."""
     try:
         with unquoted(part.path, part.within), part.open() as stream:
             yield stream
@@ -336,9 +335,7 @@ def _is_header(cells: list[bytes]) -> bool:
 
 
 def read_judgments(part: CollectionPart) -> Qrels:
-    """Return the judgments in a collection's file of any format, unpacked if in an archive; raises
-    FormatError for a damaged file.
-    """
+    """Return the judgments in a collection's file, also in an archive; raises FormatError for a damaged file."""
     if part.member is None:
         if part.path.exists():
             check_regular(part.path)

@@ -82,8 +82,6 @@ class _InterleavedError(Exception):
 
 @dataclass(eq=False)
 class _IdentifierNumbers:
-    """Numbers assigned to queries and documents while a run file is read, with counts for later checks."""
-
     queries: Ids | None
     """Queries with fixed codes; None to number all by appearance."""
     others: dict[bytes, int] = field(default_factory=dict)
@@ -102,11 +100,6 @@ class _IdentifierNumbers:
     """Some of the documents that are not judged."""
 
     def query_codes(self, segments: Strings) -> Int64:
-        """Return the number of each segment's query, int64: its position in `queries`, a larger number if it is
-        not among them.
-
-        segments: query of each range of rows.
-        """
         which, strings = distinct_strings(segments)
         size = 0 if self.queries is None else len(self.queries)
         codes = (
@@ -133,7 +126,6 @@ class _IdentifierNumbers:
         return list(self.others)[code - len(self.queries or ())].decode("utf-8", "replace")
 
     def doc_codes(self, buf: Bytes, rows: ParsedRows) -> Int32:
-        """Return the number of each row's document, int32[rows]; a document in two blocks gets two numbers."""
         codes, first = distinct(buf, rows.start, rows.length, rows.hashes)
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
@@ -274,7 +266,6 @@ def _read_parts(
 
 
 def _top_unjudged(doc: Int32, cuts: Int64) -> Int64:
-    """Return up to SAMPLE positions of unjudged documents among the first TOP of each ranking."""
     rank = np.minimum(np.diff(cuts), TOP)
     top = np.repeat(cuts[:-1] - (np.cumsum(rank) - rank), rank) + np.arange(rank.sum())
     unjudged: Int64 = top[doc[top] < 0]
@@ -284,11 +275,6 @@ def _top_unjudged(doc: Int32, cuts: Int64) -> Int64:
 def _say_alike(
     name: object, composed: set[str], unjudged: Iterable[tuple[Collection[str], Ids | None]]
 ) -> None:
-    """Warn (RankingWarning) of identifiers that equal judged ones except for their spelling.
-
-    composed: identifiers of another Unicode composition.
-    unjudged: (some unjudged names, judged names) of documents and of queries.
-    """
     kinds = {COMPOSITION: composed}
     for names, judged in unjudged:
         for words, found in ({} if judged is None else spelled_otherwise(names, judged)).items():
@@ -313,8 +299,8 @@ def refuse_swapped(name: object, order: OrderCounts) -> None:
 
 
 def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
-    """Return sentences on signs that an order other than descending scores was meant, and warn of them
-    (RankingWarning); () if there are none.
+    """Warn (RankingWarning) if scores seem not to descend by relevance, and return the reasons as sentences, () for
+    none.
 
     Raises FormatError if the columns of ranks and scores are exchanged.
     """
@@ -331,10 +317,10 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
 
 
 def judgments_of(source: Source) -> tuple[Qrels, int]:
-    """Return (judgments of a source, number of repeated rows).
+    """Return (judgments, number of repeated rows).
 
-    Raises FormatError for an unreadable file, an invalid row, and two grades of a pair. Warns (LossWarning) of
-    a column that is not read.
+    Raises FormatError for an unreadable file, an invalid row, and two grades of a pair. Warns (LossWarning) of unread
+    columns.
     """
     how = ReadOptions(choose_engine("auto", source.size), whole=True)
     try:
@@ -387,15 +373,15 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
 def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineName = "auto") -> Run:
     """Return a run from a file: TREC, JSON, CSV, TSV, Parquet, Arrow or a pickle, plain, `.gz` or `.zst`.
 
-    Suffix or first bytes decide the format (docs/formats.md). TREC lines are `query Q0 document rank score
-    [tag]`; ranks and comments (#) are ignored. JSON and pickles are {query: {document: score}} or lists in rank
-    order. Tables need columns of query, document and score under usual names.
+    Suffix or first bytes decide the format (docs/formats.md). TREC lines are `query Q0 document rank score [tag]`;
+    ranks and comments (#) are ignored. JSON and pickles are {query: {document: score}} or lists in rank order. Tables
+    need usual names for query, document and score.
 
     ties: "trec", or "trec9" to compare scores as 32-bit floats.
     engine: "numpy", "numba", or "auto" for the faster; results are equal.
 
     Raises FormatError for a missing file and an invalid line, BadRanking for a repeated document. Warns
-    (RankingWarning) if ranks contradict scores, (LossWarning) of columns and comments not read.
+    (RankingWarning) if ranks contradict scores, (LossWarning) of unread columns and comments.
     """
     path = path_of(path)
     form = format_of(path, "run")
@@ -409,7 +395,7 @@ def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineNa
 
 
 def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
-    """Return the run in a source of rows, called `name`.
+    """Return the run in a source of rows.
 
     ties, engine, errors: see `read_run`.
     """
@@ -423,12 +409,10 @@ def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = 
 def read_run_against(
     path: str | os.PathLike[str], queries: Ids, docs: Ids, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> tuple[Run, int]:
-    """Return (run of these queries, number of other queries in the file), in little memory.
+    """Return (run of these queries, number of other queries in the file), in little memory; JSON is not read.
 
-    docs: identifiers that number the documents; a document that is not among them has code -1.
-    ties, engine: see `read_run`.
-
-    Does not read JSON. Raises the errors of `read_run`.
+    docs: number the documents; any other document has code -1.
+    ties, engine, errors: see `read_run`.
     """
     path = path_of(path)
     source = file_source(path, format_of(path, "run"), "run")
@@ -471,9 +455,8 @@ def _nested_run(path: Path, ties: Ties) -> Run:
 def join_run_file(
     path: str | os.PathLike[str], qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> Judged:
-    """Return a run file joined with judgments, block by block except for small JSON and pickles.
-
-    Equals `Judged.of(read_run(path), qrels)`, with its errors.
+    """Return a run file joined with judgments, as `Judged.of(read_run(path), qrels)` in less memory; raises its
+    errors.
     """
     path = path_of(path)
     if qrels.beside is not None:  # its rules may name documents that nobody judged
@@ -491,7 +474,7 @@ def join_run_file(
 
 
 def say_spelled_otherwise(name: object, run: Run, qrels: Qrels) -> None:
-    """Warn (RankingWarning) of a run's identifiers that equal judged ones except for their spelling."""
+    """Warn (RankingWarning) of a run's identifiers that are judged under another spelling."""
     found = ((composed_otherwise(qrels.docs), run.docs), (composed_otherwise(qrels.queries), run.queries))
     composed = {one for forms, own in found for one in forms.tolist() if own.codes([one])[0] >= 0}
     codes = qrels.docs.codes(run.docs.strings)[run.doc]
@@ -551,16 +534,15 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
 
 
 def read_qrels(path: str | os.PathLike[str]) -> Qrels:
-    """Return judgments from a file: TREC, BEIR's TSV, JSON, CSV, TSV, Parquet, Arrow, a pickle, or a journal of
-    `weir open`.
+    """Return judgments from a file: TREC, BEIR's TSV, JSON, CSV, TSV, Parquet, Arrow, a pickle, or a journal of `weir
+    open`.
 
-    Suffix or first bytes decide the format (docs/formats.md). Tables need columns of query, document and grade
-    under usual names, and may have `origin`. Without a header, columns are split at tabs if the first line has
-    two or three tabs, else at blanks. Equal repetitions count once. The rules in a document-rules.tsv beside
-    the file come with them.
+    Suffix or first bytes decide the format (docs/formats.md). Tables need usual names for query, document and grade,
+    and may have `origin`. Without a header, columns are split at tabs if the first line has two or three, else at
+    blanks. Equal repetitions count once. The rules in a document-rules.tsv beside the file are added.
 
     Raises FormatError for a missing file, other columns, grades beyond ±16384, and two grades of a pair. Warns
-    (LossWarning) of columns that are not read, and of losses of an import.
+    (LossWarning) of unread columns, and of losses of an import.
     """
     say_import_losses(path_of(path))
     return read_qrels_counted(path)[0]
@@ -607,15 +589,16 @@ RESULT_RUNS, RESULT_RECORD = ("run.trec", "run.json"), "stage.json"
 
 
 def run_name(path: Path) -> str:
-    """Return a run file's name without suffixes; for run.trec or run.json of a result, its folder's name."""
+    """Return a run file's name without suffixes; for a run in a results folder, the name of its folder."""
     if path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists():
         return path.parent.name
     return run_file_name(path.name)
 
 
 def judgments_name(path: str | os.PathLike[str]) -> str:
-    """Return the collection that a path of judgments implies: dl19 or dl19:dev for `dl19/qrels/SPLIT.tsv`, else
-    the file's name."""
+    """Return the collection that a path of judgments implies, such as dl19 for dl19/qrels/test.tsv or dl19:dev for
+    dl19/qrels/dev.tsv, else the file's name.
+    """
     file = Path(path)
     ending = ".tsv.gz" if file.name.endswith(".tsv.gz") else file.suffix
     if file.parent.name == "qrels" and ending in (".tsv", ".tsv.gz"):
@@ -626,10 +609,9 @@ def judgments_name(path: str | os.PathLike[str]) -> str:
 
 
 def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:
-    """Return (run with the best row of each repeated document, number of rows dropped).
+    """Return (run, number of rows dropped), with the best row of each document that a TREC file repeats.
 
-    Only TREC files may repeat documents. Raises FormatError for a missing file and an invalid line, BadRanking for
-    another fault.
+    Raises FormatError for a missing file and an invalid line, BadRanking for another fault.
     """
     path = path_of(path)
     try:

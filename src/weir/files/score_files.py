@@ -33,10 +33,10 @@ from weir.files.text_files import first_bytes, read_bytes
 
 
 def score_lines(scores: Scores) -> list[str]:
-    """Return a JSON line for each measure and query: query, measure and value, null if undefined; with
-    ties=bounds also lowest and highest.
+    """Return a JSON line for each measure and query: query, measure, value (null if undefined); with ties=bounds also
+    lowest and highest.
 
-    "mean": "geometric" marks values that are logarithms.
+    "mean": "geometric" marks logarithms.
     """
     queries, ends = scores.queries.tolist(), [scores.values]
     if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
@@ -58,8 +58,7 @@ VALUE_COLUMNS = ("dataset", "system", "measure", "query", "value")
 
 
 def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
-    """Return values by query as CSV with VALUE_COLUMNS, and lowest and highest with ties=bounds; an undefined
-    value is an empty cell.
+    """Return values by query as CSV, with lowest and highest for ties=bounds; an empty cell is undefined.
 
     placed: ((dataset, system), scores) of each result.
     """
@@ -75,7 +74,7 @@ def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
 
 
 def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
-    """Return the `score_lines` of several results, with dataset and system.
+    """Return the JSON lines of `score_lines` for several results, with dataset and system.
 
     placed: (names, scores) of each; names are (), (system,) or (dataset, system).
     """
@@ -88,8 +87,8 @@ def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
 
 
 def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[str]]:
-    """Return cells for each value: names, measure, query, value ("nan" if undefined), and lowest and highest with
-    ties=bounds.
+    """Return a row for each value: names, measure, query, value ("nan" if undefined), with ties=bounds lowest and
+    highest.
 
     placed: (names, scores) of each result; names may be ().
     """
@@ -105,10 +104,11 @@ def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[
 
 
 def read_values(path: Path) -> dict[str, Scores]:
-    """Return {system: scores} from CSV with VALUE_COLUMNS; an empty value is undefined.
+    """Return {system: scores} from CSV with columns of dataset, system, measure, query and value (empty if
+    undefined).
 
-    Warns (LossWarning) of other columns, and of rows of means, which are left out. Raises FormatError for a missing
-    file, other content, repeated values, several datasets, and queries that not all systems and measures have.
+    Omits other columns and rows of means, with a LossWarning. Raises FormatError for other content, repeated values,
+    several datasets, and queries that not all systems and measures have.
     """
     head = table_head(path)
     header = [next((one for one in VALUE_COLUMNS if fold(one) == fold(name)), name) for name in head.cells]
@@ -188,12 +188,12 @@ _MEANS = ("all", "amean", "mean", "average")
 
 
 def write_scores(scores: Scores, path: Path) -> None:
-    """Write a JSON line for each query and measure, atomically."""
+    """Write a JSON line for each measure and query, atomically."""
     write_text(path, "\n".join(score_lines(scores)) + "\n")
 
 
 def read_scores(path: Path) -> Scores:
-    """Return scores from a file of `write_scores`; every query counts as answered.
+    """Return the scores that `write_scores` wrote; every query counts as answered.
 
     Raises FormatError for damage, OSError if unreadable.
     """
@@ -288,8 +288,8 @@ WRITE_SCORES.register(write_scores_value)
 
 
 def read_scores_value(path: str | os.PathLike[str]) -> Scores:
-    """Return scores from a file of `write_scores_value`, or scores-*.jsonl of a results folder; raises
-    FormatError for missing and other files.
+    """Return scores that `write_scores_value` wrote, or scores-*.jsonl of a results folder; raises FormatError for
+    anything else.
     """
     if path_of(path).suffix == ".jsonl":
         return _stored_scores(path_of(path))
@@ -342,8 +342,8 @@ def _origin(fields: dict[str, Any]) -> Origin:
 
 
 def self_match_rule(recorded: str) -> str:
-    """Return the conventions, as text, that a recorded rule for self-matches implies: "default" for "keep",
-    self_matches=drop for "drop".
+    """Return the conventions that a recorded rule for self-matches implies: "default" for "keep", self_matches=drop
+    for "drop".
     """
     return "default" if recorded == "keep" else f"self_matches={recorded}"
 
@@ -406,13 +406,13 @@ _COLUMNS = ("dataset", "query", "judgments")
 
 
 def is_baseline(path: Path) -> bool:
-    """Return True if a file is a baseline of scores for gates, by its beginning; raises FormatError if unreadable."""
+    """Return True if a file begins as a baseline of scores for gates; raises FormatError if unreadable."""
     return first_bytes(path, len(_FIRST)).startswith(_FIRST.rpartition("\t")[0].encode())
 
 
 def write_baseline(scores: SystemScores, path: Path) -> None:
-    """Write a system's scores as a baseline for gates, atomically; raises BadValue if datasets differ in
-    measures or conventions.
+    """Write a system's scores as a baseline for gates, atomically; raises BadValue if its datasets differ in measures
+    or conventions.
     """
     first = next(iter(scores.datasets.values())).scores
     for name, one in scores.datasets.items():
@@ -443,9 +443,9 @@ def write_baseline(scores: SystemScores, path: Path) -> None:
 
 
 def read_baseline(path: Path) -> SystemScores:
-    """Return scores from a file of `write_baseline`; every query counts as answered.
+    """Return the scores that `write_baseline` wrote; every query counts as answered.
 
-    Raises FormatError if it is missing, damaged or edited.
+    Raises FormatError if missing, damaged or edited.
     """
     try:
         lines = path.read_text(encoding="utf-8").replace("\r\n", "\n").rstrip("\n").split("\n")

@@ -48,25 +48,23 @@ class _Column:
 
 
 def table_columns(path: Path, parquet: bool) -> list[str]:
-    """Return the column names of a Parquet or, if not `parquet`, Arrow file; raises FormatError for a damaged
-    file.
-    """
+    """Return the column names of a Parquet (else Arrow) file; raises FormatError for a damaged file."""
     with table_errors(path):
         return list(_schema(path, parquet).names)
 
 
 def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
-    """Return True if a column of a Parquet or Arrow file has an integer type."""
+    """Return True if a column of a Parquet (else Arrow) file has an integer type."""
     with table_errors(path):
         kind = _schema(path, parquet).field(column).type
         return bool(require("pyarrow", "run").types.is_integer(kind))
 
 
 def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
-    """Yield the rows of a run or judgments in a Parquet or Arrow file.
+    """Yield the rows of a run or judgments in a Parquet (else Arrow) file, in chunks.
 
-    Raises FormatError for a missing file, missing values, empty identifiers, numbers that are not finite and
-    damage; MissingExtra without pyarrow.
+    Raises FormatError for a missing or damaged file, missing values and non-finite numbers, MissingExtra without
+    pyarrow.
     """
     names = table_columns(path, parquet)
     columns = [names[at] for at in _read_columns(names, kind, path)]
@@ -102,10 +100,9 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
 
 
 def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Iterator[SystemRow]:
-    """Yield (place in the file, query, system, rank or "") of each row; nothing if the file names a single
-    system.
+    """Yield (place in the file, query, system, rank or "") of each row; nothing if there is only one system.
 
-    columns: names of the columns of query, system and, if there is one, rank.
+    columns: names of query, system and, if any, rank.
 
     Raises FormatError for a missing or damaged file.
     """
@@ -127,8 +124,9 @@ def _has_several(batches: Iterable[Arrow]) -> bool:
 
 
 def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
-    """Return the origin of each judgment in a Parquet or Arrow file, "" for a missing one; None if no column
-    holds origins."""
+    """Return each judgment's origin in a Parquet (else Arrow) file, "" for a missing one; None without a column of
+    origins.
+    """
     names = table_columns(path, parquet)
     at = origin_column(names, kind)
     if at is None:
@@ -144,14 +142,15 @@ def _origins(batches: Iterable[Arrow]) -> Origins:
 
 
 def table_batches(path: Path, parquet: bool, rows: int) -> Iterator[Arrow]:
-    """Yield the rows of a Parquet or Arrow file in Arrow's batches of at most `rows` rows; to be read within
-    `table_errors`."""
+    """Yield the rows of a Parquet (else Arrow) file in Arrow batches of at most `rows`, to be read within
+    `table_errors`.
+    """
     return _batches(path, table_columns(path, parquet), parquet, rows)
 
 
 @contextmanager
 def table_errors(path: Path) -> Iterator[None]:
-    """Raise FormatError in place of pyarrow's errors for a damaged file within the block."""
+    """Raise FormatError in place of pyarrow's errors within the block."""
     arrow = require("pyarrow", "run")
     try:
         yield
@@ -203,7 +202,6 @@ def _batches(path: Path, columns: list[str], parquet: bool, rows: int = BLOCK_RO
 
 
 def _refuse_long_identifiers(path: Path, columns: list[str]) -> None:
-    """Raise FormatError for a longer identifier in a row group's dictionary, which a batch may repeat in every row."""
     compute = require("pyarrow.compute", "run")
     file = _opened_parquet(path, columns)
     for group in range(file.metadata.num_row_groups):
@@ -258,7 +256,7 @@ def _unpacked_bytes(message: Arrow) -> int:
 
 
 def unpacked_bytes(column: Arrow) -> int:
-    """Return the bytes that a column takes once every value is written out, also from a dictionary."""
+    """Return the bytes of a column with every value written out, also of a dictionary."""
     arrow = require("pyarrow", "run")
     types, kind = arrow.types, column.type
     if types.is_dictionary(kind):
@@ -368,7 +366,7 @@ def _ranks(column: Arrow) -> Float64 | None:
 
 
 def as_arrow(values: NDArray[Any]) -> Arrow:
-    """Return an array of numbers as an Arrow array that shares its memory."""
+    """Return numbers as an Arrow array that shares their memory."""
     arrow = require("pyarrow", "run")
     kind = getattr(arrow, values.dtype.name)()
     return arrow.Array.from_buffers(kind, len(values), [None, arrow.py_buffer(np.ascontiguousarray(values))])

@@ -41,7 +41,7 @@ Watch: TypeAlias = Callable[[str, int, int], None]
 
 
 def unwatched(what: str, done: int, total: int) -> None:
-    """Ignore progress: a `Watch` that does nothing."""
+    """Ignore progress."""
 
 
 PACKED = (".gz", ".zst")
@@ -116,7 +116,7 @@ def _stream_bytes(path: Path) -> bytes:
 def open_bytes(path: Path) -> BinaryIO:
     """Return a stream of a file, `.gz` and `.zst` decompressed, UTF-16 as UTF-8; reading may raise one of DAMAGE.
 
-    Raises FormatError for what cannot be opened, devices, and files of other kinds, such as zips.
+    Raises FormatError for devices, binary formats such as zips, and files that cannot be opened.
     """
     file = _opened(path)
     try:
@@ -126,8 +126,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def known_bytes(file: BinaryIO, name: object) -> BinaryIO:
-    """Return a stream of the same bytes, UTF-16 as UTF-8; raises FormatError for zips and other kinds of files
-    that weir does not read."""
+    """Return a stream of the same bytes, UTF-16 as UTF-8; raises FormatError for zips and other binary formats."""
     begins = b""
     try:
         while more := file.read(
@@ -174,7 +173,7 @@ def _utf_8(pieces: Iterable[bytes], encoding: str, name: object) -> Iterator[byt
 
 
 def decoded(data: bytes, name: object, line: int = 1) -> str:
-    """Return the text in UTF-8 bytes; raises FormatError with the line of the first invalid byte.
+    """Return the text in UTF-8 bytes; raises FormatError for invalid bytes.
 
     line: number of the first line.
     """
@@ -186,8 +185,7 @@ def decoded(data: bytes, name: object, line: int = 1) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text, decompressed; raises the errors of `read_bytes`, and FormatError for bytes that are
-    not UTF-8."""
+    """Return a file's text, decompressed; raises the errors of `read_bytes`, FormatError unless UTF-8."""
     return decoded(read_bytes(path), path)
 
 
@@ -233,7 +231,7 @@ def is_pipe(path: Path) -> bool:
 
 
 def check_regular(path: Path) -> None:
-    """Raise FormatError for a device, pipe or socket, and an invalid path; OSError if missing."""
+    """Raise FormatError unless `path` is a regular file or a folder, OSError if missing."""
     try:
         mode = path.stat().st_mode
     except ValueError:  # a NUL, half a surrogate pair
@@ -243,12 +241,12 @@ def check_regular(path: Path) -> None:
 
 
 def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> Path:
-    """Return the path of a file that an untrusted file names; it may be missing.
+    """Return the path of a file named in an untrusted file; it may be missing.
 
     by: the file that names it.
-    inside: "" allows any place; else the file must be in `folder`, and the error expects this text.
+    inside: if given, the file must be in `folder`, and the error asks for this text.
 
-    Raises FormatError for a device, pipe or socket and, with `inside`, a path out of the folder.
+    Raises FormatError for a device, pipe or socket, and a path out of the folder.
     """
     path = folder / name
     with suppress(FileNotFoundError):
@@ -260,8 +258,7 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Raise the block's FormatErrors without text from the file `path` if it is outside `folder`; unchanged if
-    `folder` is None."""
+    """Raise the block's FormatErrors without text of the file `path` if it is outside `folder` (None: unchanged)."""
     try:
         yield
     except FormatError as error:
@@ -271,7 +268,7 @@ def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
 
 
 def check_record(path: Path) -> None:
-    """Raise FormatError for a device, pipe or socket, an invalid path, and over RECORD_BYTES; OSError if missing."""
+    """Raise FormatError unless `path` is a regular file or folder of at most RECORD_BYTES, OSError if missing."""
     check_regular(path)
     if path.stat().st_size > RECORD_BYTES:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"a record, of at most {RECORD_BYTES:,}")
@@ -298,8 +295,7 @@ def _joint(text: bytes | bytearray, start: int = 0, stop: int | None = None) -> 
 def read_bytes(path: Path, size: int = -1) -> bytes:
     """Return a file's decompressed content, or its first `size` bytes, without byte order mark.
 
-    Raises FormatError if unreadable, if over 200 times its packed size, or with a byte order mark inside,
-    BadValue for too little memory.
+    Raises FormatError if unreadable or over 200 times its packed size, BadValue for too little memory.
     """
     if size < 0:
         data = _whole(path).removeprefix(BOM)
@@ -311,8 +307,7 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """Return a file's first `size` bytes, decompressed, for files of any kind; raises FormatError if
-    unreadable."""
+    """Return a file's first `size` bytes, decompressed; raises FormatError if unreadable."""
     with _opened(path) as file:
         return _first(file, path, size)
 
@@ -353,14 +348,16 @@ def _whole(path: Path) -> bytes:
 
 
 def require_room(path: Path, size: int, times: int = _MEMORY_TIMES) -> None:
-    """Raise BadValue if `times` the bytes of a file of this size are estimated to exceed memory; small sizes
-    always pass."""
+    """Raise BadValue if `times` so many bytes would exceed memory; small sizes always pass."""
     if size > HARMLESS_BYTES:
         require_memory(times * size, f"reading {path} whole")
 
 
 def check_unpacked(path: Path, length: int) -> None:
-    """Raise FormatError if a file decompressed to more bytes, `length`, than its size allows."""
+    """Raise FormatError if a file decompresses to more bytes than its size allows.
+
+    length: decompressed bytes.
+    """
     if length > HARMLESS_BYTES:
         times = unpacked_times()
         largest = max(HARMLESS_BYTES, times * path.stat().st_size)
@@ -385,7 +382,7 @@ def check_members(path: Path, names: Sequence[str]) -> None:
 
 
 class LineBuffer:
-    """A buffer through which a file is read; its content begins at the start of a line."""
+    """A buffer for reading a file in whole lines."""
 
     def __init__(self, path: Path, size: int) -> None:
         self.path, self.file = path, open_bytes(path)
@@ -398,9 +395,7 @@ class LineBuffer:
         self.grow(max(size, 64))
 
     def grow(self, size: int = 0) -> None:
-        """Enlarge the buffer to `size` bytes, by default twofold, with its content; raises BadValue for too
-        little memory.
-        """
+        """Enlarge the buffer to `size` bytes, by default twofold; raises BadValue for too little memory."""
         size = size or 2 * self._room
         require_room(self.path, size)
         text = bytearray(size + _PAD_BYTES)
@@ -412,9 +407,8 @@ class LineBuffer:
     def fill(self) -> int:
         """Read until the buffer is full or the file ends; return the end of the last complete line.
 
-        A missing final line end is added. 0 means that a line is longer than the buffer or, if `ended`, that
-        nothing is left. Raises FormatError for damage, other than UTF-8, a too long line, and a later byte
-        order mark.
+        0 means a line longer than the buffer or, if `ended`, nothing left. Raises FormatError for damage, other than
+        UTF-8, and a too long line.
         """
         seen = max(self._end - len(BOM), 0)
         while self._end < self._room - 1 and not self.ended:
@@ -453,7 +447,7 @@ class LineBuffer:
         return stop
 
     def consume(self, count: int) -> None:
-        """Remove the first `count` bytes, which must be complete lines."""
+        """Remove the first `count` bytes, which must be complete lines, from the buffer."""
         rest = self._end - count
         self.buf[:rest] = self.buf[count : self._end].copy()
         self._end = rest
@@ -461,7 +455,7 @@ class LineBuffer:
         self._checked = max(self._checked - count, 0)
 
     def line_of(self, position: int) -> int:
-        """Return the line number, from 1, of an offset in the buffer; rereads the file."""
+        """Return the line number, from 1, of an offset in the buffer."""
         ends, before = self.text.count(b"\n", 0, position), self._passed
         with open_bytes(self.path) as file:
             while before > 0 and (data := file.read(min(before, _SLICE_BYTES))):
@@ -470,7 +464,7 @@ class LineBuffer:
         return ends + 1
 
     def begin_of_line(self, position: int) -> int:
-        """Return the offset of the beginning of the line that holds an offset."""
+        """Return the offset at which the line with this offset begins."""
         return self.text.rfind(b"\n", 0, position) + 1
 
     def line_text(self, position: int) -> str:
@@ -486,7 +480,7 @@ def unpacked_name(path: Path) -> str:
 
 @contextmanager
 def packing(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Yield a stream that compresses into `file` by the suffix of `path` (.gz, .zst, else not), reproducibly.
+    """Yield a stream that compresses into `file` by the suffix of `path` (.gz, .zst, else not).
 
     Raises MissingExtra for .zst without an encoder.
     """

@@ -59,14 +59,13 @@ def write_run(
 ) -> None:
     """Write a run atomically in the format of the file's suffix (docs/formats.md), by default TREC.
 
-    `.gz` and `.zst` compress texts. Scores read back equal. Queries without a document are written in JSON and
-    pickles only.
+    Scores read back equal. Queries without documents are written in JSON and pickles only.
 
     comments: first lines of a TREC file.
     lists: in JSON or a pickle, documents in rank order without scores.
 
-    Raises BadValue for an identifier that TREC cannot hold (white space, a query with `#` first), and options
-    that the format lacks; MissingExtra for a package that the format needs.
+    Raises BadValue for an identifier that TREC cannot hold (white space, a query with `#` first) and options that the
+    format lacks; MissingExtra for a missing package.
     """
     run.refuse_nameless()
     form = named_format(path_of(path))
@@ -81,8 +80,8 @@ WRITE_RUN.register(write_run)
 def write_qrels(qrels: Qrels, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
     """Write judgments atomically in the format of the file's suffix (docs/formats.md), by default TREC.
 
-    A TSV has BEIR's header. Only tables have the origins, as a fourth column. Raises BadValue for an identifier
-    that the format cannot hold, MissingExtra for a package that it needs.
+    A TSV has BEIR's header. Only tables keep origins. Raises BadValue for an identifier that the format cannot hold,
+    MissingExtra for a missing package.
     """
     _write(qrels, path_of(path), progress)
 
@@ -92,7 +91,7 @@ WRITE_QRELS.register(write_qrels)
 
 @dataclass(frozen=True, repr=False)
 class Conversion:
-    """The result of `weir data convert`."""
+    """Counts of rows and losses of a conversion of rankings or judgments."""
 
     target: Path
     kind: str
@@ -142,18 +141,16 @@ def convert(
     progress: Callable[[str, int, int], None] = lambda *_: None,
     collapse: str | None = None,
 ) -> Conversion:
-    """Write rankings or judgments atomically in the format that the target's name implies; return counts of rows and
-    losses.
+    """Write rankings or judgments atomically in the format that the target's name implies; return counts and losses.
 
     target: `-`, a pipe or a device without a known ending gets TREC lines.
     kind: "run" or "qrels", by default as the columns say.
-    lists: write a run as lists of documents in rank order without scores, as BIRCO reads them (.json or
-        .pickle).
-    collapse: rank documents instead of their passages. It is the separator in identifiers such as d1#3, or a
-        file that maps passages to documents.
+    lists: write a run as lists of documents in rank order without scores, as BIRCO reads them (.json or .pickle).
+    collapse: rank documents instead of their passages. It is the separator in identifiers such as d1#3, or a file
+        that maps passages to documents.
 
-    Raises UnknownName for a name without a format, BadValue for identical files and for judgments as lists,
-    and the errors of reading and writing.
+    Raises UnknownName for a name without a format, BadValue for identical files and for judgments as lists, and the
+    errors of reading and writing.
     """
     form = named_format(target)
     if form is None and not is_stream(target):

@@ -1,4 +1,4 @@
-"""Measures as values that print and parse back, and the functions that compute them from runs and judgments."""
+"""Measures, and the functions that compute them from runs and judgments."""
 
 from typing import TYPE_CHECKING
 

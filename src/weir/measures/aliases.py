@@ -1,5 +1,5 @@
-"""Other tools' names of measures; a name is listed only if its tool defines it as Weir does, else refused
-with the reason."""
+"""Names of measures in other tools; a name that its tool defines otherwise than Weir is refused with the
+reason."""
 
 from __future__ import annotations
 
@@ -98,13 +98,11 @@ _LEVEL = re.compile(r"(.+)-l(\d+)", re.IGNORECASE)  # ranx's least relevant grad
 
 
 def canonical(text: str, ours: Iterable[str]) -> str | None:
-    """Return Weir's text of the measure that another tool names; None for an unknown name.
+    """Return Weir's text of the measure that another tool names, such as "map@10-l2"; None if unknown.
 
-    text: a name without parentheses, such as "ndcg_cut_10", "cosine_ndcg@10" or "map@10-l2".
     ours: Weir's names.
 
-    Raises BadValue if the tool computes a measure of this name in another way than Weir. Raises it also for a
-    tool's result that is no measure.
+    Raises BadValue if the tool computes it otherwise, or names no measure.
     """
     level = _LEVEL.fullmatch(text.strip())
     plain = level[1] if level else text.strip()
@@ -129,10 +127,10 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
 def translated(
     name: str, settings: dict[str, object], cut: str | None
 ) -> tuple[dict[str, object], str | None, bool]:
-    """Return (settings, cut-off, condensed) in Weir's terms for a measure written with ir-measures' settings.
+    """Return (settings, cut-off, condensed) in Weir's terms of a measure with ir-measures' settings.
 
-    cut: text after "@"; it becomes the setting `recall` of IPrec.
-    condensed: True if unjudged documents are removed first (judged_only=True).
+    cut: text after "@"; for IPrec it becomes the setting `recall`.
+    condensed: True to remove unjudged documents first (judged_only=True).
     """
     # nDCG(dcg='exp-log2') is nDCG(gain='exp'), nDCG(gains={1: 3}) is nDCG(gain='1=3'),
     # P(judged_only=True)@5 is
@@ -150,7 +148,7 @@ def translated(
 
 
 def suggestion(text: str, ours: Iterable[str]) -> str | None:
-    """Return Weir's text of the measure that a mistyped name probably means; None if no name is similar.
+    """Return Weir's text of the measure that a mistyped name probably means; None if none is similar.
 
     ours: Weir's names.
     """

@@ -1,4 +1,4 @@
-"""Compute scores from a run and judgments, by conventions on ties, missing and empty queries, and self-matches."""
+"""Compute scores from a run and judgments."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
 @named_arguments
 @dataclass(frozen=True)
 class Conventions:
-    """The rules that decide scores besides run, judgments and measure; raises UnknownName for an unknown value.
+    """Rules for ties, missing and empty queries, and self-matches; raises UnknownName for an unknown value.
 
     Prints as `parse_conventions` reads it: `ties=expected, missing=answered-only`, or `default`.
     """
@@ -94,7 +94,7 @@ class Conventions:
 
     @property
     def order(self) -> Ties:
-        """The rule by which runs order ties: "trec" or "trec9"."""
+        """Rule by which runs order ties: "trec" or "trec9"."""
         return "trec9" if self.ties == "trec9" else "trec"
 
     def sentences(self) -> list[str]:
@@ -110,9 +110,10 @@ DEFAULT = Conventions()
 
 @checked
 def parse_conventions(text: str) -> Conventions:
-    """Return the conventions in a text such as "ties=expected, missing=answered-only"; "default" is all defaults.
+    """Return the conventions in a text such as "ties=expected, missing=answered-only"; "default" is all
+    defaults.
 
-    Raises UnknownName for an unknown convention or value, BadValue for a malformed text.
+    Raises UnknownName for an unknown convention or value, BadValue for malformed text.
     """
     words: dict[str, Any] = {}
     for part in [] if text.strip() == "default" else text.split(","):
@@ -133,7 +134,7 @@ _JUDGED_AT_10 = Measure("Judged", cutoff=10)
 
 @checked
 def measures_of(measures: Measure | str | Iterable[Measure | str]) -> tuple[Measure, ...]:
-    """Return the measures without repetition, from values, names or another library's measures.
+    """Return distinct measures from values, names or another library's measures.
 
     Raises UnknownName for an unknown measure, BadValue for an empty list or an invalid setting.
     """
@@ -141,7 +142,7 @@ def measures_of(measures: Measure | str | Iterable[Measure | str]) -> tuple[Meas
 
 
 def named_measures(measures: Measure | str | Iterable[Measure | str]) -> dict[str, Measure]:
-    """Return {name as given: measure}; nDCG@{1,3,10} gives a measure for each cut-off.
+    """Return {name as given: measure}; "nDCG@{1,3,10}" gives three.
 
     Raises UnknownName for an unknown measure, BadValue for an empty list or an invalid setting.
     """
@@ -171,11 +172,12 @@ def score_run(
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
     conventions: Conventions = DEFAULT,
 ) -> Scores:
-    """Return the scores of a run: a value for each measure and judged query, by default 0 for an unanswered query.
+    """Return the scores of a run for each measure and judged query; by default an unanswered query scores 0.
 
-    run: a run read with ties="trec9" stays in that order; queries without judgments are ignored.
+    run: queries without judgments are ignored; with ties="trec9" its order stays.
 
-    Raises BadValue for empty judgments and if the conventions leave no query, UnknownName for an unknown measure.
+    Raises BadValue for empty judgments and if the conventions leave no query, UnknownName for an unknown
+    measure.
     """
     if run.ties == "trec9" and conventions.ties == "trec":
         conventions = replace(conventions, ties="trec9")
@@ -185,7 +187,7 @@ def score_run(
 def ranked_by(run: Run, conventions: Conventions) -> Run:
     """Return the run in the tie order of the conventions, without self-matches if they are dropped.
 
-    Raises BadValue if that needs document identifiers that were not read.
+    Raises BadValue if document identifiers are needed and were not read.
     """
     if conventions.self_matches == "drop":
         run = run.without_self()
@@ -199,11 +201,9 @@ def ranked_by(run: Run, conventions: Conventions) -> Run:
 
 @checked
 def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conventions = DEFAULT) -> Scores:
-    """Return the scores of a run joined with judgments; if documents tie, also their least and greatest values over
-    the orders of tied documents.
+    """Return the scores of a run matched with judgments, with their range over the orders of tied documents.
 
-    Raises BadValue if no query counts, and if the conventions need a mean or range over orders that cannot be
-    computed.
+    Raises BadValue if no query counts, or a mean or range over orders is required and cannot be computed.
     """
     if len(judged) == 0:
         raise BadValue("the judgments hold no query, so there is nothing to score")
@@ -266,14 +266,12 @@ def _all_found(judged: Judged) -> bool:
 def check_shared_queries(
     judged: Judged, run: Callable[[], Run], qrels: Callable[[], object], path: Path | None = None
 ) -> None:
-    """Raise BadValue if none of the run's queries is judged, or if columns, or run and judgments, are
-    exchanged.
+    """Raise BadValue if no query of the run is judged, or if columns, or run and judgments, are exchanged.
 
-    run, qrels: return the run and its judgments, called only if needed.
+    run, qrels: return the run and its judgments if needed.
     path: the run's file, for the message.
 
-    Issues a RankingWarning if none of many judged queries has a relevant document, or if all scores equal the
-    grades.
+    Issues a RankingWarning if no query has a relevant document, or if all scores equal the grades.
     """
     where = "" if path is None else f"{path}: "
     answered = int(np.count_nonzero(judged.answered))
@@ -294,7 +292,7 @@ def check_shared_queries(
 
 
 def warn_without_relevant(judged: Judged) -> None:
-    """Issue a RankingWarning if none of MANY_QUERIES or more judged queries has a document with a grade above 0."""
+    """Issue a RankingWarning if none of MANY_QUERIES or more judged queries has a grade above 0."""
     if len(judged) >= MANY_QUERIES and not (judged.ideal > 0).any():
         said = (
             f"none of {len(judged):,} judged queries has a relevant document, and measures say nothing: "
@@ -311,9 +309,9 @@ T = TypeVar("T")
 def each_file(
     runs: Sequence[Path], score: Callable[[Path], T], least: int = 1
 ) -> tuple[dict[Path, T], list[str]]:
-    """Return ({file: result of `score`}, messages about files that cannot be scored).
+    """Return ({file: result of `score`}, messages of files that it refuses).
 
-    Raises the first error of `score` if fewer than `least` files are scored.
+    Raises the first refusal if fewer than `least` files are scored.
     """
     scored: dict[Path, T] = {}
     refused: list[WeirError] = []
@@ -328,8 +326,8 @@ def each_file(
 
 
 def names_of_runs(runs: Sequence[Path]) -> list[str]:
-    """Return the names of run files without endings, in order, for equal names the full paths; raises BadValue
-    for a repeated path."""
+    """Return the names of run files without endings, in order, or full paths if names are equal; raises
+    BadValue for a repeated path."""
     return distinct_names(list(map(run_name, runs)), list(map(str, runs)))
 
 
@@ -353,13 +351,13 @@ def join_run(
     conventions: Conventions = DEFAULT,
     queries: Queries | None = None,
 ) -> Judged:
-    """Return a run file joined with judgments.
+    """Return a run file matched with judgments.
 
-    queries: the collection's queries. They may restrict the documents to rank, and a run may name them by
-        their texts.
+    queries: the collection's; their candidates, exclusions and filters apply, and a run may name them by
+        text.
 
-    Raises FormatError for a missing file, an invalid line or no ranking, BadRanking for a repeated document, BadValue
-    if no judged query is answered.
+    Raises FormatError for a missing or invalid file, BadRanking for a repeated document, BadValue if no
+    judged query is answered.
     """
     with held_warnings():
         return _joined_file(run, qrels, conventions, queries)
@@ -390,15 +388,14 @@ def _joined_file(
 
 
 def permitted(run: Run, queries: Queries) -> Run:
-    """Return the run without documents that the queries' candidates, exclusions and filters forbid, counted in
-    `barred`."""
+    """Return the run with only the documents that `queries` allow; removed ones are counted in `barred`."""
     kept = run.allowed(queries)
     lost = np.diff(run.ptr) - np.diff(kept.ptr)
     return replace(kept, barred=(int(lost.sum()), int(np.count_nonzero(lost)))) if lost.any() else kept
 
 
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:
-    """Return the short name of each system, or its long name if the short name is not unique.
+    """Return each system's short name, or its long name if the short one is not unique.
 
     Raises BadValue if long names are equal too.
     """

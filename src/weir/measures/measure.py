@@ -1,5 +1,4 @@
-"""Measures as values: they print, parse back, compare, and map a run joined with judgments to a value for
-each query."""
+"""Measures as values, which print, parse back and compare."""
 
 from __future__ import annotations
 
@@ -27,10 +26,10 @@ from weir.registry import Registry
 
 
 def without_unjudged(j: Judged, grade: Grades | None = None) -> Judged:
-    """Return the join without documents that are unjudged or of a grade below 0; documents after them move up,
-    the ideal ranking stays.
+    """Return the data without documents that are unjudged or of a grade below 0; later documents move up,
+    ideal rankings stay.
 
-    grade: grades of the rows by which to decide; None for the join's own.
+    grade: grades to decide by; None for those in `j`.
     """
     judged = (j.grade if grade is None else grade) >= 0
     query, place = j.query[judged], j.first[judged]
@@ -87,7 +86,7 @@ class Definition:
 
     @property
     def bounded(self) -> bool:
-        """True if the measure's definition keeps its values within 0..1."""
+        """True if all values are within 0..1 by definition."""
         return self.values == "unit"
 
     @property
@@ -139,13 +138,12 @@ def measure(
 ) -> Callable[[Callable[..., Float64]], Measure]:
     """Return a decorator that registers a function of a `Judged` as a measure, and returns the Measure.
 
-    name: its name in texts and results.
+    name: in texts and results.
     cutoff: "required" or "optional"; passed to the function as `k`.
     values: "unit" (within 0..1), "any" or "logarithm" (geometric mean).
     choices: {setting: allowed values}. Settings are the function's other keyword parameters.
     within: {setting: (least, largest)}, or a function that checks and normalises a text.
-    of: judgments that it needs: "documents", "whole grades", "presence", "intents", or "rules" in a file
-        beside them.
+    of: judgments needed: "documents", "whole grades", "presence", "intents", or "rules" of documents.
     better: "more", "less" or "neither".
     never: True makes a gate fail if any query has a value above 0.
 
@@ -168,9 +166,9 @@ def measure(
 @checked_fields
 @dataclass(frozen=True, repr=False)
 class Measure:
-    """A measure with its settings and cut-off, such as nDCG@10 or nDCG(gain='exp')@10.
+    """A measure with settings and cut-off, such as nDCG@10 or nDCG(gain='exp')@10, by which it prints.
 
-    Hashable; prints as `parse_measure` reads it. `nDCG @ 10` sets the cut-off, `nDCG(gain="exp")` a setting.
+    Hashable. `nDCG @ 10` sets the cut-off, `nDCG(gain="exp")` a setting.
     """
 
     name: str
@@ -214,12 +212,12 @@ class Measure:
 
     @property
     def uncondensed(self) -> Measure:
-        """The measure without `condensed`, so that unjudged documents stay in rankings."""
+        """The measure with `condensed` False."""
         return replace(self, condensed=False) if self.condensed else self
 
     @property
     def geometric(self) -> bool:
-        """True if values are logarithms, so that the mean over queries is geometric."""
+        """True if values are logarithms and the mean over queries is geometric."""
         return self.definition.values == "logarithm"
 
     @property
@@ -229,19 +227,19 @@ class Measure:
 
     @property
     def definition(self) -> Definition:
-        """The definition registered under its name."""
+        """The registered definition."""
         return _definition(self.name)
 
     def per_query(self, judged: Judged) -> Float64:
         """Return the value of each judged query, float64[queries].
 
-        Raises BadValue if a required cut-off, judgments of intents or whole grades are missing, WeirError for
-        a value outside a promised 0..1.
+        Raises BadValue if a cut-off, intents or whole grades are needed and missing, WeirError if a value of
+        a measure within 0..1 is outside.
         """
         return self.asserted(self.computed(judged))
 
     def computed(self, judged: Judged) -> Float64:
-        """Return the values of `per_query`, not checked to be within 0..1; raises the same BadValues."""
+        """Return the values of `per_query`, without the check for 0..1."""
         definition = self.definition
         if definition.of == "whole grades":
             fractions = np.flatnonzero(judged.ideal != np.rint(judged.ideal))
@@ -257,8 +255,7 @@ class Measure:
         return definition.function(join, k=self.cutoff, **dict(self.settings))
 
     def asserted(self, values: Float64) -> Float64:
-        """Return the values unchanged; raises WeirError for a value outside 0..1 if the measure promises that
-        range."""
+        """Return the values; raises WeirError if one is outside 0..1 and the measure promises that range."""
         if self.definition.bounded and not all_within_unit(values):
             raise WeirError(
                 f'{self} lies outside 0..1: an error of the measure, or it is registered with values="any"'
@@ -268,12 +265,10 @@ class Measure:
 
 @checked
 def condensed(measure: Measure) -> Measure:
-    """Return the measure on condensed lists: unjudged documents leave the ranking first, and the documents
-    after them move up.
+    """Return the measure on condensed lists: unjudged documents, and grades below 0, leave the ranking before
+    its cut-off.
 
-    measure: condensed(nDCG@10) cuts the condensed list at 10.
-
-    A grade below 0 means "pooled, not judged" and leaves too; the ideal ranking stays.
+    The ideal ranking stays.
     """
     # Sakai 2007; trec_eval's option -J.
     return replace(measure, condensed=True)
@@ -282,10 +277,8 @@ def condensed(measure: Measure) -> Measure:
 @checked
 @lru_cache(maxsize=_KEPT_TEXTS)
 def parse_measure(text: str) -> Measure:
-    """Return the measure in a text such as "nDCG(gain='exp')@10" or "condensed(AP)".
-
-    text: a measure's name, or another tool's in any case: "ndcg_cut_10", "MRR@10", "recall_100" (see `weir
-        list measures`).
+    """Return the measure in a text such as "nDCG(gain='exp')@10", "condensed(AP)", or another tool's
+    "ndcg_cut_10".
 
     Raises UnknownName for an unknown measure or setting, BadValue for bad syntax, a missing cut-off, and a
     name that its tool computes otherwise.
@@ -335,7 +328,7 @@ def _malformed(text: str) -> BadValue:
 
 
 def canonical_name(text: str) -> str:
-    """Return the printed name of the measure in a text; raises the errors of `parse_measure`."""
+    """Return the name by which the measure in a text prints; raises like `parse_measure`."""
     return str(parse_measure(text))
 
 
@@ -343,7 +336,7 @@ MEASURE_NAME.register(canonical_name)
 
 
 def is_geometric(name: str) -> bool:
-    """Return True if the named measure's mean over queries is geometric; False also for an unknown name."""
+    """Return True if the named measure's mean over queries is geometric; False for an unknown name."""
     try:
         return parse_measure(name).geometric
     except WeirError:
@@ -358,8 +351,8 @@ P_MRR = "p-MRR"
 
 
 def direction(name: str) -> int:
-    """Return 1 if larger values of the named measure are better, -1 if smaller, 0 if neither; 1 for an
-    unknown name."""
+    """Return 1 if larger values of the named measure are better or its name is unknown, -1 if smaller, 0 if
+    neither."""
     try:
         return {"more": 1, "less": -1, "neither": 0}[MEASURES.get(parse_measure(name).name).better]
     except WeirError:
@@ -367,43 +360,38 @@ def direction(name: str) -> int:
 
 
 def best_of(name: str, means: Iterable[float]) -> float:
-    """Return the best of a measure's means, ignoring NaN; NaN if there is none, or if the measure has no better
-    direction."""
+    """Return the best of a measure's means, ignoring NaN; NaN without any, or if neither direction is better."""
     way = direction(name)
     return way * max((way * mean for mean in means if way and not math.isnan(mean)), default=math.nan)
 
 
 def is_best(name: str, mean: float, means: Sequence[float], shown: Callable[[float], str] = score) -> bool:
-    """Return True if a measure's mean, as shown, equals the best of two or more means; False for NaN.
-
-    shown: formats a mean.
-    """
+    """Return True if a measure's mean, formatted by `shown`, equals the best of two or more means; False for
+    NaN."""
     best = shown(best_of(name, means))
     return len(means) > 1 and not math.isnan(mean) and shown(mean) == best
 
 
 def judged_by_default(measures: Iterable[str]) -> list[str]:
-    """Return the distinct names of measures with a better direction, by which comparisons decide; all names if
-    none has one."""
+    """Return the distinct names of measures with a better direction; all names if none has one."""
     names = list(dict.fromkeys(measures))
     return [name for name in names if direction(name)] or names
 
 
 def no_direction_note(measures: Iterable[str]) -> list[str]:
-    """Return one sentence that names the measures without a better direction; [] if all have one."""
+    """Return one sentence naming the measures without a better direction; [] if none."""
     names = ", ".join(dict.fromkeys(name for name in measures if not direction(name)))
     return [f"{names}: more is neither better nor worse, so there is no verdict and no rank"] if names else []
 
 
 def less_note(measures: Iterable[str]) -> list[str]:
-    """Return one sentence that names the measures for which less is better; [] if there are none."""
+    """Return one sentence naming the measures for which less is better; [] if none."""
     names = ", ".join(dict.fromkeys(name for name in measures if direction(name) < 0))
     return [f"by {names} less is better"] if names else []
 
 
 def direction_notes(measures: Iterable[str]) -> list[str]:
-    """Return sentences on measures without a better direction, and on unknown measures, for which more is taken
-    as better; [] if there are none."""
+    """Return sentences on measures without a better direction, and on unknown measures; [] if none."""
     names = list(dict.fromkeys(measures))
     others = [name for name in names if not _is_known(name)]
     one = len(others) == 1
@@ -421,7 +409,7 @@ def _is_known(name: str) -> bool:
 
 
 def is_never(name: str) -> bool:
-    """Return True if a value above 0 of any query is a failure, as for leaks; False also for an unknown name."""
+    """Return True if any query's value above 0 is a failure, as for leaks; False for an unknown name."""
     try:
         return MEASURES.get(parse_measure(name).name).never
     except WeirError:
@@ -429,7 +417,7 @@ def is_never(name: str) -> bool:
 
 
 def within_unit(name: str) -> bool:
-    """Return True if the named measure's values are within 0..1; False also for an unknown name."""
+    """Return True if the named measure's values are within 0..1; False for an unknown name."""
     try:
         return MEASURES.get(parse_measure(name).name).bounded
     except WeirError:
@@ -476,7 +464,7 @@ def _checked(definition: Definition, key: str, value: object, default: Setting) 
 
 
 def all_within_unit(values: Float64) -> bool:
-    """Return True if all values are within 0..1, up to rounding; NaN is ignored."""
+    """Return True if all values are within 0..1 up to rounding, or NaN."""
     # NaN is passed over. Sums of rounded quotients may end a few units in the last place above 1.
     return not values.size or not (
         np.fmin.reduce(values, axis=None) < 0 or np.fmax.reduce(values, axis=None) > 1 + 1e-12
@@ -484,7 +472,7 @@ def all_within_unit(values: Float64) -> bool:
 
 
 def condensed_join(judged: Judged) -> Judged:
-    """Return the join without unjudged documents, also in its `intents`."""
+    """Return the data without unjudged documents, also in `intents`."""
     join = without_unjudged(judged)
     if judged.intents is None:
         return join

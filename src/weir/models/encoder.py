@@ -161,7 +161,7 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
 
 
 def filled_prompt(prompt: str, instruction: str) -> str:
-    """Return a prompt with {task} replaced by the instruction, or by GENERAL if that is ""."""
+    """Return a prompt with {task} replaced by the instruction, or by a general one if that is ""."""
     return prompt.replace(TASK, instruction or GENERAL)
 
 
@@ -190,7 +190,10 @@ def _first(*values: T | None) -> T | None:
 @dataclass(frozen=True)
 class Encoder:
     """A model that turns texts into vectors, with the settings of `weir.Dense`; None leaves a setting to the
-    checkpoint. Raises BadValue for settings out of range."""
+    checkpoint.
+
+    Raises BadValue for bad settings.
+    """
 
     model: str = "minilm"
     pooling: str | None = None
@@ -222,8 +225,10 @@ class Encoder:
         return resolve(self).describe() | {"dtype": self.dtype, "engine": self.declared(device).label}
 
     def declared(self, device: str = "auto") -> Declared:
-        """Return the engine, device and precision that would compute the vectors; loads nothing. Raises
-        DownloadError if the checkpoint is missing, BadValue for an engine that does not fit."""
+        """Return the engine, device and precision that would compute the vectors; loads nothing.
+
+        Raises DownloadError without the checkpoint, BadValue for an engine that does not fit.
+        """
         return declare(open_checkpoint(self.model), self.engine, self.dtype, device)
 
     def fetch(self) -> None:
@@ -233,8 +238,8 @@ class Encoder:
                 fetch(model)
 
     def adapted_to(self, collection: str, instruction: str) -> Encoder:
-        """Return the encoder with a collection's prompts and an instruction; raises DownloadError if the
-        checkpoint is missing."""
+        """Return the encoder with a collection's prompts and an instruction; raises DownloadError without the
+        checkpoint."""
         default, adapted = resolve(self), resolve(self, collection, instruction)
         prompts = {name: getattr(adapted, name) for name in ("query_prompt", "document_prompt")}
         return replace(
@@ -283,11 +288,11 @@ class Loaded:
     def encode(
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:
-        """Return a vector for each text, float32[texts, d], of length 1 for cosine; [0, d] without texts.
+        """Return a vector per text, float32[texts, d], of length 1 for cosine; [0, d] without texts.
 
         kind: "query" or "document", which decides prompt and length limit.
 
-        Raises BadValue for a vector that is not finite and a text that does not fit into memory.
+        Raises BadValue for a vector that is not finite, and a text too large for memory.
         """
         total = len(texts)
         done = None if progress is None else lambda count: progress(min(count, total), total)
@@ -297,7 +302,7 @@ class Loaded:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """Yield the vectors of `encode` for consecutive texts in blocks, float32[texts of the block, d].
+        """Yield the vectors of `encode` for consecutive texts, in blocks float32[n, d].
 
         done: called with the number of finished texts.
         """
@@ -316,7 +321,7 @@ class Loaded:
             yield vectors
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return (tokens of prompt and document without truncation, characters of the document that the model
+        """Return (tokens of prompt and document before truncation, characters of the document that the model
         reads), int64[texts] each."""
         prompt = self.recipe.document_prompt
         tokens, characters = self.document.tokenizer.extents([prompt + text for text in texts])
@@ -376,15 +381,15 @@ class ObjectEncoder:
 
 @dataclass(frozen=True, eq=False)
 class LoadedObject:
-    """A loaded `ObjectEncoder`, which calls a user's object."""
+    """A user's object that encodes, ready for texts."""
 
     encoder: ObjectEncoder
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Float32:
-        """Return a vector for each text, float32[texts, d], of length 1 for cosine; [0, 0] without texts.
+        """Return a vector per text, float32[texts, d], of length 1 for cosine; [0, 0] without texts.
 
-        Warns (RankingWarning) if the object's vectors differ in length and cosine, which ignores lengths, is
-        only assumed. Raises BadValue if the object returns anything but finite vectors.
+        Warns (RankingWarning) if lengths differ while cosine, which ignores them, is only assumed. Raises
+        BadValue if the object returns anything but finite vectors.
         """
         function = self.encoder.query if kind == "query" else self.encoder.document
         rows = texts.tolist() if isinstance(texts, Strings) else list(texts)
@@ -532,9 +537,7 @@ class Stability:
 
 
 def stability(loaded: Loaded, texts: Sequence[str]) -> Stability:
-    """Return how much vectors, scaled to length 1, differ between texts encoded alone and together.
-
-    texts: at least one.
+    """Return how much unit vectors differ between texts, one or more, encoded alone and together.
 
     Raises the errors of `Loaded.encode`.
     """

@@ -35,7 +35,7 @@ NEEDED = {
 
 
 class EngineBuilder(Protocol):
-    """A function that loads a checkpoint and a head into an engine such as torch."""
+    """A function that loads a checkpoint into an engine such as torch."""
 
     def __call__(self, checkpoint: Checkpoint, declared: Declared, head: AnyHead, /) -> Engine:
         """Return the loaded engine; raises BadValue for an unsupported checkpoint or device."""
@@ -49,21 +49,20 @@ class Engine(Protocol):
 
     @property
     def padded(self) -> bool:
-        """True if computing a batch costs as much as its number of texts times the length of its longest text."""
+        """True if a batch costs as much as its number of texts times the length of its longest text."""
 
     @property
     def batch_independent(self) -> bool:
         """True if a text's output has the same bits in any batch."""
 
     def rows(self, batch: Tokens) -> Any:  # noqa: ANN401 - an array of the engine's own kind
-        """Return the head's output on the device: a row for each text, or for each token with a TokenHead."""
+        """Return the head's output on the device: a row per text, or per token for a TokenHead."""
 
     def array(self, parts: Sequence[Any]) -> Float32:
         """Return the rows of several batches as one float32 array in host memory."""
 
     def above(self, rows: Any, threshold: float) -> tuple[Int64, Int64, Float32]:  # noqa: ANN401 - as of `rows`
-        """Return (rows, columns, values) of entries above a threshold or NaN: int64[n], int64[n],
-        float32[n]."""
+        """Return (row, column, value) of entries above a threshold or NaN: int64[n], int64[n], float32[n]."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,8 @@ class Declared:
 
     @property
     def label(self) -> str | None:
-        """Engine, device, precision and deciding versions, such as "torch cpu fp32, tokenizers 0.23"; None if
-        a needed package is missing."""
+        """Engine, device, precision and deciding versions, such as "torch cpu fp32, tokenizers 0.23"; None
+        without a needed package."""
         needed = [*NEEDED[self.engine], *(["nncf"] if self.place.dtype == "int8" else [])]
         if any(package_version(name) is None for name in needed):
             return None
@@ -99,16 +98,16 @@ def check_engine(engine: object, dtype: object) -> None:
 def declare(
     checkpoint: Checkpoint, engine: str, dtype: str, device: str, own: bool | None = None
 ) -> Declared:
-    """Return the engine, device and precision that compute a checkpoint on this machine. Nothing is loaded.
+    """Return the engine, device and precision that compute a checkpoint on this machine, without loading it.
 
-    engine: one of ENGINES, or auto.
-    dtype: one of DTYPES, the lowest precision to compute in.
+    engine: one of ENGINES; auto takes torch on a GPU, else openvino, or torch if only that is installed, and
+        transformers for architectures that Weir's own engines lack.
+    dtype: one of DTYPES, the lowest precision. On a processor, one without native instructions becomes bf16
+        or fp32 (int8 also needs nncf).
     device: auto, cpu, cuda or cuda:1.
-    own: True if Weir's own engines support the model. None finds out by `supported`.
+    own: True if Weir's own engines support the model. None asks `supported`.
 
-    "auto" means torch on a GPU, else openvino, or torch if only that is installed, and transformers for unknown
-    architectures. On a processor, a precision without native instructions becomes bf16 or fp32 (int8 also needs
-    nncf). Raises BadValue for int8 on a GPU, and an engine that cannot compute the checkpoint.
+    Raises BadValue for int8 on a GPU, and an engine that cannot compute the checkpoint.
     """
     if checkpoint.architecture == STATIC:
         if engine != "auto":
@@ -133,10 +132,11 @@ def declare(
 
 
 def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> Declared:
-    """Return the engine, device and precision that `declare` chooses for a checkpoint of transformers; raises
-    BadValue for int8 on a GPU.
+    """Return the engine, device and precision that `declare` chooses for a checkpoint of transformers.
 
     lacking: why Weir's own engines do not support the model; None if they do.
+
+    Raises BadValue for openvino or int8 on a GPU.
     """
     place = ComputePlace(declared_device(device), dtype)
     if engine == "openvino" and device == "auto":
@@ -173,8 +173,7 @@ def _on_processor(lacking: str | None) -> tuple[str, str]:
 
 
 def prepare(device: str) -> None:
-    """Set torch's number of threads for a cpu; raises BadValue for an absent GPU, MissingExtra without
-    torch."""
+    """Set torch's number of threads for a cpu; raises BadValue for an absent GPU, MissingExtra without torch."""
     torch = require("torch", extra="torch")
     kind, _, number = device.partition(":")
     if kind == "cpu":

@@ -1,4 +1,4 @@
-"""Find the families of language models, to see if a judge and a system share one."""
+"""Recognise families of language models by name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ def _model_families() -> dict[str, dict[str, Any]]:
 
 
 def families_of(name: str) -> frozenset[str]:
-    """Return the language-model families, such as "GPT", that the name of a model or system mentions; may be
-    empty."""
+    """Return the language-model families, such as "GPT", that a name mentions; may be empty."""
     lowered = name.casefold()
 
     def is_member(marks: dict[str, Any]) -> bool:

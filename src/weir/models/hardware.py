@@ -1,4 +1,4 @@
-"""Find the computing devices of this machine from files; nothing is imported or measured."""
+"""Find this machine's computing devices from files, without importing or measuring anything."""
 
 from __future__ import annotations
 
@@ -37,11 +37,9 @@ def declared_kind(setting: str) -> str:
 
 
 def declared_device(setting: str) -> str:
-    """Return the first device of a setting, such as "cpu", "cuda" or "cuda:1"; raises BadValue for another
-    device.
+    """Return the first device of a setting, such as "cpu", "cuda" or "cuda:1"; raises BadValue for another.
 
-    "auto" gives "cuda" if NVIDIA's driver runs, CUDA_VISIBLE_DEVICES leaves a GPU, and torch is built for CUDA,
-    else "cpu".
+    "auto" gives "cuda" if an NVIDIA driver runs, a GPU is visible and torch is built for CUDA, else "cpu".
     """
     device = setting.partition(",")[0].strip()
     if device == "auto":

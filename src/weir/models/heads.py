@@ -1,4 +1,4 @@
-"""Describe the computation after a model's token states, as values that each engine runs in its own way."""
+"""The computation after a model's token states, as values that each engine runs in its own way."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from weir.models.weights import Array, read_state
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A layer applied to pooled vectors or token states: "LayerNorm", or "Dense" with a [d, h] matrix and an
-    activation."""
+    """A layer over vectors: "LayerNorm", or "Dense" with a [d, h] matrix and an activation."""
 
     kind: str
     weight: Array
@@ -27,7 +26,7 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class VectorHead:
-    """A head that returns a vector for each text, float32[n, d]; zeros for a text without tokens."""
+    """A head that returns a vector per text, float32[n, d]; zeros for a text without tokens."""
 
     pooling: str
     """mean, cls, last or max over token states."""
@@ -38,7 +37,7 @@ class VectorHead:
 
 @dataclass(frozen=True, eq=False)
 class TokenHead:
-    """A head that returns a vector for each token, float32[tokens, d]."""
+    """A head that returns a vector per token, float32[tokens, d]."""
 
     layers: tuple[Layer, ...] = ()
     normalise: bool = False
@@ -49,8 +48,7 @@ class TokenHead:
 
 @dataclass(frozen=True, eq=False)
 class ClassHead:
-    """A head that returns class outputs of each text, float32[n, classes]: two layers over the first token's
-    state."""
+    """A head that returns class outputs per text, float32[n, classes], from the first token's state."""
 
     layers: tuple[Layer, Layer]
 
@@ -85,7 +83,7 @@ class TermHead:
 
 @dataclass(frozen=True)
 class OwnHead:
-    """A head that a checkpoint's own class or graph computes."""
+    """A head computed by the checkpoint's own class or graph."""
 
     kind: str
     """"classes", or "terms" with a pooling and an activation."""
@@ -97,8 +95,8 @@ AnyHead: TypeAlias = VectorHead | TokenHead | ClassHead | TermHead | OwnHead
 
 
 def read_layer(head: Head) -> Layer:
-    """Return a layer after pooling, read from a checkpoint's files; raises BadValue if it has no weight,
-    StoreError for missing or unreadable files."""
+    """Return a layer after pooling from its files; raises BadValue without a weight, StoreError for missing
+    or unreadable files."""
     tensors = {name.rpartition(".")[2]: array for name, array in read_state(head.folder).items()}
     if "weight" not in tensors:
         raise BadValue(f"{head.folder}: the layer after pooling has no weight")

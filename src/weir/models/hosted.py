@@ -243,7 +243,7 @@ _REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
 
 
 class _TooMuchError(Exception):
-    """Raised if a provider refuses texts, too many at once or one that it cannot process, or takes too long."""
+    """A provider refuses texts, too many or one that it cannot process, or takes too long."""
 
 
 @dataclass(eq=False)
@@ -257,14 +257,12 @@ class EmbeddingClient:
     """Largest ratio so far of the provider's token count to the estimate, at least 1."""
 
     def room(self) -> int:
-        """Return the maximum tokens, by estimate, of the next request."""
+        """Return the most tokens, by estimate, of the next request."""
         most, tokens_left = self.provider.tokens, self.metered.limits.remaining(self.metered.spent)
         return int((most if tokens_left is None else min(most, tokens_left)) / self.dense)
 
     def ask(self, ask: Ask, dimensions: int | None) -> Float32:
-        """Return a vector for each text from one request, float32[n, dimensions].
-
-        dimensions: None accepts any size.
+        """Return a vector per text from one request, float32[n, dimensions] (None: any size).
 
         Raises _TooMuchError if fewer texts may succeed, ServiceError for other failures.
         """
@@ -312,7 +310,7 @@ class EmbeddingClient:
 
 @dataclass(eq=False)
 class ServiceProbe:
-    """A service's first response to fixed probe texts, stored to recognise later if its model has changed."""
+    """A service's first response to a fixed probe text, stored to recognise a changed model."""
 
     path: Path
     values: Float32
@@ -327,7 +325,7 @@ class ServiceProbe:
 
 
 def probe_path(kind: str, decisive: list[object]) -> Path:
-    """Return the path, in Weir's home, of the stored response to the probe.
+    """Return the path of a service's stored probe response.
 
     kind: begins the file's name.
     decisive: settings that identify the service and model.
@@ -344,7 +342,7 @@ def service_probe(
     answer: Callable[[], Float32],
     clock: Clock,
 ) -> ServiceProbe:
-    """Return the stored response to the probe texts; without one, send them and store the response.
+    """Return a service's stored probe response; without one, ask for it and store it.
 
     about: facts to store with it.
     entry: name of the vectors in the file.
@@ -401,9 +399,9 @@ def is_hosted(model: str) -> bool:
 
 @dataclass(frozen=True)
 class Hosted:
-    """An encoder whose vectors an embedding API computes. Raises BadValue for settings out of range.
+    """An encoder whose vectors an embedding API computes; http is allowed for localhost only.
 
-    http is allowed for localhost only.
+    Raises UnknownName for an unknown provider, BadValue for bad settings.
     """
 
     model: str
@@ -446,7 +444,7 @@ class Hosted:
 
     @property
     def provider(self) -> Provider:
-        """Embedding API named before the colon of the model; raises UnknownName for another."""
+        """The embedding API that the model names; raises UnknownName for an unknown one."""
         return PROVIDERS.get(self.model.partition(":")[0])
 
     @property
@@ -455,14 +453,12 @@ class Hosted:
         return (self.base or self.provider.base).rstrip("/")
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Return all settings that decide the vectors; sends the probe if no response to it is stored, with the
-        errors of `load`."""
+        """Return all settings that decide the vectors; asks the API for a probe response if none is stored,
+        with the errors of `load`."""
         return self.load(device).identity()
 
     def fetch(self) -> None:
-        """Send the probe if no response to it is stored, so that `describe` sends nothing; raises
-        ServiceError if the service fails.
-        """
+        """Ask the API for a probe response if none is stored; raises ServiceError if the service fails."""
         self.load()
 
     def adapted_to(self, collection: str, instruction: str) -> Hosted:
@@ -474,12 +470,12 @@ class Hosted:
     def load(
         self, device: str = "auto", limits: Limits | None = None, clock: Clock | None = None
     ) -> LoadedHosted:
-        """Return the encoder ready for texts; sends the probe if no response to it is stored.
+        """Return the encoder ready for texts; asks the API for a probe response if none is stored.
 
         device: not used.
         limits: None for the environment's, shared by all encoders of the process.
 
-        Warns if prompts of a known model are not used. Raises ServiceError for a missing key or a bad response,
+        Warns if prompts of a known model are not used. Raises ServiceError for a missing key or bad response,
         StoreError for a damaged stored response.
         """
         budget = shared_budget() if limits is None else SharedBudget()
@@ -536,7 +532,7 @@ class LoadedHosted:
         return len(self.probe.values)
 
     def identity(self) -> dict[str, object]:
-        """Return all facts that can change a vector, including the probe's hash."""
+        """Return everything that can change a vector, including the probe response's hash."""
         encoder, kinds = self.encoder, self.encoder.provider.kinds
         identity: dict[str, object] = {
             "model": encoder.model,
@@ -552,8 +548,8 @@ class LoadedHosted:
         return identity | {f"{kind} type": name for kind, name in sorted(kinds.items())}
 
     def describe(self) -> dict[str, object]:
-        """Return `identity`, the model's change since its first probe (cosine distance, None if not
-        measured), and the spending."""
+        """Return `identity`, with "moved", the cosine distance from the stored probe response (None if not
+        measured), and "spent"."""
         metered = self.client.metered
         spent, cost = metered.spent, metered.limits.cost(metered.spent.tokens)
         use = {f.name: getattr(spent, f.name) for f in fields(spent)}
@@ -562,10 +558,7 @@ class LoadedHosted:
     def encode(
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:
-        """Return one vector per text, float32[texts, dimensions]; [0, dimensions] without texts.
-
-        Raises ServiceError if a vector is missing.
-        """
+        """Return a vector for each text, float32[texts, dimensions]; raises ServiceError if one is missing."""
         total = len(texts)
         done = None if progress is None else lambda count: progress(count, total)
         blocks = list(self.stream(texts.tolist() if isinstance(texts, Strings) else texts, kind, done))
@@ -574,10 +567,10 @@ class LoadedHosted:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """Yield the vectors of texts in order, a block for each response, float32[texts, dimensions].
+        """Yield the vectors of texts in order, a block for each response, float32[n, dimensions].
 
-        A request is sent only when its block is consumed. Requests that are too large or too slow are halved.
-        Warns if the model has changed since its first probe. Raises ServiceError if the service fails.
+        A request is sent when its block is consumed, and halved if too large or too slow. Warns if the model
+        has changed since its first probe response. Raises ServiceError if the service fails.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts
@@ -673,9 +666,9 @@ LoadedEncoder: TypeAlias = Loaded | LoadedHosted | LoadedObject
 
 
 def instructed(loaded: LoadedEncoder, queries: Queries) -> tuple[LoadedEncoder, Strings]:
-    """Return (encoder, query texts) such that each query's own instruction is in its prompt.
+    """Return (encoder, query texts) with each query's own instruction in its prompt.
 
-    If queries have instructions and the prompt has {task}, the texts begin with the filled prompt, and the
+    If queries have instructions and the prompt has {task}, the texts begin with the filled prompt and the
     encoder has none; else both are unchanged.
     """
     metadata = queries.metadata

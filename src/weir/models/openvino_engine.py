@@ -53,14 +53,13 @@ ADDRESSES, WEIGHT_TIMES = 1_000_000_000, 4
 
 
 def joined_rows(parts: Sequence[Float32]) -> Float32:
-    """Return the rows of several batches as one array, float32[all rows, ...]; raises ValueError without
-    batches."""
+    """Return the rows of several batches as one array, float32[rows, ...]; raises ValueError without batches."""
     return np.concatenate(parts)
 
 
 def values_above(rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32]:
-    """Return (rows, columns, values) of entries above a threshold or NaN, int64[n], int64[n], float32[n], in
-    row order."""
+    """Return (row, column, value) of entries above a threshold or NaN, in row order: int64[n], int64[n],
+    float32[n]."""
     there = ~(rows <= threshold)
     row, column = np.nonzero(there)
     return row, column, rows[there]
@@ -68,7 +67,7 @@ def values_above(rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32
 
 @dataclass(frozen=True, eq=False)
 class OpenVino:
-    """A model compiled by OpenVINO, which takes padded tables of tokens."""
+    """An engine: a model compiled by OpenVINO, which takes padded tables of tokens."""
 
     request: Any
     names: tuple[str, ...]
@@ -107,12 +106,12 @@ class OpenVino:
 def openvino_engine(
     checkpoint: Checkpoint, place: ComputePlace, head: AnyHead, segments: bool = False
 ) -> OpenVino:
-    """Return a checkpoint with its head, compiled for this processor.
+    """Return a checkpoint with its head, compiled for this processor; an int8 graph is made once and stored.
 
     segments: batches distinguish the two texts of a pair.
 
-    An int8 graph is made once and stored in Weir's home. Raises BadValue for another device and an
-    unsupported checkpoint, StoreError for a graph that OpenVINO cannot compile.
+    Raises BadValue for another device or an unsupported checkpoint, StoreError for a graph that OpenVINO
+    cannot compute.
     """
     if place.kind != "cpu":
         raise BadValue(f"the engine 'openvino' runs on cpu here, not on {place.device}")
@@ -157,7 +156,7 @@ def openvino_engine(
 
 
 def layered(x: Float32, layer: Layer) -> Float32:
-    """Return a layer's output for rows [n, h], float32[n, d]."""
+    """Return a layer's output, float32[n, d], for rows [n, h]."""
     weight = layer.weight.astype(np.float32, copy=False)
     if layer.kind == "LayerNorm":
         centred = x - x.mean(1, keepdims=True)
@@ -304,8 +303,6 @@ def _sources(node: Any) -> list[Any]:  # noqa: ANN401 - nodes of a graph
 
 @dataclass(frozen=True)
 class _Operators:
-    """Builds OpenVINO's graph of operators from NumPy arrays of weights."""
-
     op: Any
 
     def constant(self, array: Array) -> Any:  # noqa: ANN401 - a node of the graph
@@ -320,7 +317,6 @@ class _Operators:
         return self.op.constant(np.float32(value))
 
     def linear(self, x: Any, matrix: Array, bias: Array | None = None) -> Any:  # noqa: ANN401 - nodes of the graph
-        """Return x times a matrix [m, d], plus a bias [m]."""
         product = self.op.matmul(x, self.constant(matrix), False, True)
         return product if bias is None else self.op.add(product, self.constant(bias))
 

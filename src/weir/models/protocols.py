@@ -1,4 +1,4 @@
-"""Describe encoders of other libraries: objects with these methods."""
+"""Encoders of other libraries, as protocols of their methods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class TextsEncoder(Protocol):
-    """An object that encodes queries and documents with the same method."""
+    """An object that encodes queries and documents by one method."""
 
     def encode(self, texts: list[str]) -> object:
         """Return an array of vectors [n, d]."""
@@ -15,24 +15,24 @@ class TextsEncoder(Protocol):
 
 @runtime_checkable
 class QueryDocumentEncoder(Protocol):
-    """An object with separate methods for encoding queries and documents."""
+    """An object with separate methods for queries and documents."""
 
     def encode_query(self, texts: list[str]) -> object:
-        """Return the vectors of queries, an array [queries, d]."""
+        """Return an array of vectors [queries, d]."""
 
     def encode_document(self, texts: list[str]) -> object:
-        """Return the vectors of documents, an array [documents, d]."""
+        """Return an array of vectors [documents, d]."""
 
 
 @runtime_checkable
 class BeirEncoder(Protocol):
-    """A dense model with the methods that BEIR's evaluation calls."""
+    """A dense model with the methods that BEIR calls."""
 
     def encode_queries(self, queries: list[str]) -> object:
-        """Return the vectors of queries, an array [queries, d]."""
+        """Return an array of vectors [queries, d]."""
 
     def encode_corpus(self, corpus: list[dict[str, str]]) -> object:
-        """Return the vectors of documents, an array [n, d]; each document is a dict with title and text."""
+        """Return an array of vectors [documents, d]; each document is {"title": ..., "text": ...}."""
 
 
 @runtime_checkable
@@ -52,8 +52,7 @@ ENCODER_PAIRS = {
 
 
 def missing_method(given: object) -> str:
-    """Return what is missing, for messages, if an object has only one method of a pair for queries and
-    documents; "" otherwise."""
+    """Return advice if an object has only one of a pair of methods for queries and documents; else ""."""
     for whose, pair in ENCODER_PAIRS.items():
         missing = [name for name in pair if not callable(getattr(given, name, None))]
         if len(missing) == 1:

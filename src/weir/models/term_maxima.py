@@ -1,7 +1,4 @@
-"""Compute each vocabulary term's largest logit over a text's tokens, at least 0.
-
-Byte products with bounded errors rule out almost all logits; the rest are computed in fp32.
-"""
+"""Compute each vocabulary term's largest logit over a text's tokens, at least 0."""
 
 from __future__ import annotations
 
@@ -47,12 +44,8 @@ class TermMaxima:
 
     @staticmethod
     def of(weight: Array, bias: Array) -> TermMaxima | None:
-        """Return the vocabulary packed for fast products; None if the processor cannot use it, or for weights
-        that are not finite or too long.
-
-        weight: [terms, d].
-        bias: [terms].
-        """
+        """Return an output layer, weight [terms, d] and bias [terms], packed for byte products; None if the
+        processor lacks them, and for infinite numbers or too many dimensions."""
         weight, bias = (np.ascontiguousarray(array, np.float32) for array in (weight, bias))
         (terms, d), length = weight.shape, _norms(weight)
         fits = bias.shape == length.shape and d <= MOST_DIMENSIONS
@@ -75,7 +68,7 @@ class TermMaxima:
         return TermMaxima(weight, bias, np.ascontiguousarray(words), *facts)
 
     def of_texts(self, states: Float32, lengths: Int64) -> Float32:
-        """Return the largest logit of each term over each text's tokens, at least 0, float32[texts, terms].
+        """Return each term's largest logit over each text's tokens, at least 0, float32[texts, terms].
 
         states: float32[tokens, d], text by text.
         lengths: int64[texts], in tokens.

@@ -71,7 +71,7 @@ class Tokens:
 
     @property
     def positions(self) -> Int64:
-        """int64[tokens]: position of each token in its text, from 0."""
+        """int64[tokens]: each token's position in its text, from 0."""
         return np.arange(self.ptr[-1]) - np.repeat(self.ptr[:-1], self.lengths)
 
     def take(self, codes: NDArray[np.integer]) -> Tokens:
@@ -82,17 +82,17 @@ class Tokens:
         return Tokens(self.ids[where], ptr, segment, None if self.visible is None else self.visible[codes])
 
     def mask(self) -> Bool:
-        """Return bool[n, longest], True where a text has a token."""
+        """Return bool[n, longest]: True where a text has a token."""
         longest = int(self.lengths.max(initial=0))
         return np.asarray(np.arange(longest) < self.lengths[:, None])
 
     def attended(self) -> Bool:
-        """Return bool[n, longest], True at tokens that are attended to."""
+        """Return bool[n, longest]: True at tokens that are attended to."""
         mask = self.mask()
         return mask if self.visible is None else mask & (np.arange(mask.shape[1]) < self.visible[:, None])
 
     def padded(self, values: NDArray[np.integer], fill: int) -> Int64:
-        """Return one value for each token, `values`, as a table padded with `fill`, int64[n, longest]."""
+        """Return `values`, one per token, as a table padded with `fill`, int64[n, longest]."""
         mask = self.mask()
         table = np.full(mask.shape, fill, np.int64)
         table[mask] = values
@@ -100,7 +100,7 @@ class Tokens:
 
 
 def packed(rows: Sequence[Sequence[int]]) -> Tokens:
-    """Return lists of token numbers, one for each text, as one array with offsets."""
+    """Return lists of token numbers, one per text, as Tokens."""
     ptr = offsets(np.fromiter(map(len, rows), np.int64, len(rows)))
     return Tokens(np.fromiter(chain.from_iterable(rows), np.int32, int(ptr[-1])), ptr)
 
@@ -116,7 +116,7 @@ class ModelTokenizer:
     """Number of the padding token."""
 
     def __call__(self, texts: Sequence[Text]) -> Tokens:
-        """Return the tokens of texts, truncated and with special tokens; releases Python's global lock."""
+        """Return the tokens of texts, truncated and with special tokens."""
         inputs = list(texts)
         if self.lower:
             inputs = [t.lower() if isinstance(t, str) else (t[0].lower(), t[1].lower()) for t in texts]
@@ -133,8 +133,7 @@ class ModelTokenizer:
         return packed([e.ids for e in self.inner.encode_batch_fast(inputs, add_special_tokens=False)])
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return (number of tokens of each text without truncation, number of its characters within the limit),
-        int64[n] each."""
+        """Return (tokens of each text before truncation, characters within the limit), int64[n] each."""
         inputs = [t.lower() for t in texts] if self.lower else list(texts)
         whole = type(self.inner).from_str(self.inner.to_str())
         whole.no_truncation()
@@ -146,7 +145,7 @@ class ModelTokenizer:
         return tokens, characters
 
     def with_limit(self, limit: int) -> ModelTokenizer:
-        """Return the tokenizer with another maximum of tokens."""
+        """Return the tokenizer with another limit of tokens."""
         inner = type(self.inner).from_str(self.inner.to_str())
         inner.enable_truncation(limit)
         return ModelTokenizer(inner, limit, self.lower, self.pad)
@@ -159,8 +158,7 @@ VOCABULARIES = ("vocab.txt", "vocab.json", "*.model", "*.tiktoken")
 
 
 def declared_tokenizer(folder: Path) -> Any:  # noqa: ANN401 - a tokenizer of transformers
-    """Return the tokenizer of a checkpoint as transformers makes it; raises StoreError for unreadable
-    files."""
+    """Return a checkpoint's tokenizer, made by transformers; raises StoreError for unreadable files."""
     transformers = require("transformers", extra="torch")
     try:
         # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
@@ -174,7 +172,7 @@ def declared_tokenizer(folder: Path) -> Any:  # noqa: ANN401 - a tokenizer of tr
 
 
 def load_tokenizer(folder: Path, limit: int, special: bool = True) -> ModelTokenizer:
-    """Return a checkpoint's tokenizer, from `tokenizer.json` or else its vocabulary.
+    """Return a checkpoint's tokenizer, from `tokenizer.json` or its vocabulary.
 
     limit: maximum tokens of a text.
     special: add special tokens.

@@ -1,4 +1,4 @@
-"""Read weights of checkpoints as NumPy arrays, with the same names for all BERT-like models."""
+"""Read checkpoints' weights as NumPy arrays, named alike for all BERT-like models."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ class Embedding:
 
 @dataclass(frozen=True, eq=False)
 class BertLayer:
-    """A layer's matrices qkv [3H, H], out [H, H], up [F, H] and down [H, F], with their biases and two
-    norms."""
+    """A layer's matrices qkv [3H, H], out [H, H], up [F, H] and down [H, F], with biases and two norms."""
 
     qkv: Array
     qkv_bias: Array
@@ -58,7 +57,7 @@ class BertLayer:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """The weights of BERT, or of a relative that normalises after each sum."""
+    """The weights of BERT, or of a relative with normalisation after each sum."""
 
     embedding: Embedding
     layers: tuple[BertLayer, ...]
@@ -73,8 +72,6 @@ class Weights:
 
 @dataclass(frozen=True)
 class _Names:
-    """How an architecture names its tensors; "{}" stands for the number of the layer."""
-
     layer: str
     query: str
     key: str
@@ -180,8 +177,8 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
 def read_state(folder: Path) -> dict[str, Array]:
     """Return all tensors of a checkpoint by name, without running code.
 
-    bfloat16, and floating-point numbers of the older format (.bin), become float32. Raises StoreError for
-    missing or unreadable weights, MissingExtra without safetensors, or without torch for the older format.
+    bfloat16, and floats of the older format (.bin), become float32. Raises StoreError for missing or
+    unreadable weights, MissingExtra without safetensors, or without torch for .bin.
     """
     files = sorted(folder.glob("*.safetensors"))
     state: dict[str, Array] = {}
@@ -226,7 +223,7 @@ def _read_safetensors(path: Path) -> dict[str, Array]:
 
 
 class ModelState:
-    """The tensors of a model by name, with or without a prefix."""
+    """A model's tensors by name, with or without a prefix."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -237,8 +234,7 @@ class ModelState:
         self._names = sorted(self._tensors, key=len)
 
     def tensor(self, *names: str) -> Array | None:
-        """Return the tensor of the first of these names that exists, also under a prefix; None if none
-        does."""
+        """Return the tensor of the first existing name, also under a prefix; None if none exists."""
         for name in names:
             inner = f".{name}"
             for full in self._names:
@@ -247,8 +243,7 @@ class ModelState:
         return None
 
     def __getitem__(self, names: str | tuple[str, ...]) -> Array:
-        """Return a tensor by name, or by the first existing name of a tuple; raises StoreError if it is
-        missing."""
+        """Return a tensor by name, or the first existing name of a tuple; raises StoreError without one."""
         names = (names,) if isinstance(names, str) else names
         tensor = self.tensor(*names)
         if tensor is None:
@@ -267,7 +262,7 @@ MAX_DISTANCE = 128
 def distance_bias(table: Array, length: int) -> NDArray[np.float32]:
     """Return MPNet's attention bias by token distance, float32[heads, length, length].
 
-    table: [buckets, heads]; like T5's, far buckets cover more distances than near ones.
+    table: [buckets, heads], with wider buckets for larger distances.
     """
     place = np.arange(length)
     distance = place[:, None] - place[None, :]

@@ -1,1 +1,1 @@
-"""Use services that others run: embedding and re-ranking APIs, chat models, search servers, programs."""
+"""Requests to services of others: embedding and re-ranking APIs, chat models, search servers, programs."""

@@ -60,8 +60,8 @@ AnswerKey = tuple[int, int]
 
 
 def answer_key(request: object) -> AnswerKey:
-    """Return the 128-bit hash of a request (any JSON value) as two integers; the order of object members does
-    not matter."""
+    """Return the 128-bit hash of a request (any JSON value) as two integers; objects' member order does not
+    matter."""
     text = _SORTED.encode(request)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
@@ -69,13 +69,12 @@ def answer_key(request: object) -> AnswerKey:
 
 @contextmanager
 def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore]:
-    """Yield a store of a service's answers, open for reading and adding during the block.
+    """Yield a store of a service's answers for the block; waits while another process has it.
 
     name: begins its folder's name.
-    about: everything that decides an answer. Without a version (`session_only`) the store is a temporary file.
+    about: everything that decides an answer. Without a version the store is a temporary file.
 
-    Waits while another process has the store open. Raises StoreError if it cannot be written; warns
-    (StoreWarning) of damaged answers.
+    Raises StoreError if it cannot be written; warns (StoreWarning) of damaged answers.
     """
     if session_only(about):
         with tempfile.TemporaryFile(buffering=0) as file:
@@ -100,10 +99,8 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
 
 @contextmanager
 def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore | None]:
-    """Yield the store that `answer_store` opens, for reading only; None if it does not exist.
-
-    Does not wait for another process, whose latest answers may be missing.
-    """
+    """Yield the store of `answer_store` for reading only; None if it does not exist. Other processes' latest
+    answers may be missing."""
     path = _folder(name, about)[0] / ANSWERS
     if session_only(about) or not path.is_file():
         yield None
@@ -185,8 +182,7 @@ class AnswerStore:
             return self._places.find(key) >= 0
 
     def answer(self, key: AnswerKey) -> Any:  # noqa: ANN401  whatever was added
-        """Return the stored JSON value of a request; None if there is none. Raises StoreError if it is
-        damaged."""
+        """Return a request's stored JSON value; None without one. Raises StoreError if it is damaged."""
         with self._turn:
             at = self._places.find(key)
             if at < 0:
@@ -204,8 +200,7 @@ class AnswerStore:
         return json.loads(line[_VALUE_AT:-2])
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Append a JSON value under a key, which replaces an earlier value; it is in the file when this
-        returns.
+        """Append a JSON value under a key, replacing an earlier value; it is in the file on return.
 
         Raises StoreError, leaving the file unchanged, if it cannot be written.
         """
@@ -232,10 +227,6 @@ class AnswerStore:
         self._synced = time.monotonic()
 
     def _read_places(self, mend: bool = True) -> None:
-        """Find the places of all answers in the file.
-
-        mend: cut off an incomplete last line, and warn (StoreWarning) of damaged answers.
-        """
         damaged = 0
         self.file.seek(0)
         with open(self.file.fileno(), "rb", buffering=1 << 20, closefd=False) as lines:
@@ -293,7 +284,7 @@ Retried: TypeAlias = Callable[[AttemptError], None]
 
 
 class Worker(Protocol):
-    """Sends the requests of one thread, over a connection or to a process."""
+    """Sends the requests of one thread."""
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
         """Yield an outcome for each request as it arrives, in any order."""
@@ -329,7 +320,7 @@ class KeptAnswers(Protocol):
     def __contains__(self, key: AnswerKey) -> bool: ...
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Store an answer; a killed process does not lose it once this returns."""
+        """Store an answer; it survives a killed process."""
 
 
 @dataclass(frozen=True)
@@ -386,7 +377,7 @@ class RequestCounts:
 
 @dataclass
 class ServiceUsage:
-    """Use of a service for a result, as recorded with it."""
+    """Use of a service for a result, recorded with it."""
 
     name: str
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -416,16 +407,12 @@ class ServiceUsage:
         return replace(self, name=name)
 
     def answered(self, stored: Mapping[str, Any]) -> None:
-        """Record the duration of an answer.
-
-        stored: the answer as in the store.
-        """
+        """Record the duration of an answer, given as it is stored."""
         self.milliseconds.setdefault(stored["at"], array("d")).append(stored["ms"])
 
     def facts(self) -> dict[str, object]:
-        """Return counts of answers, tokens, verdicts and failures (some only if not 0), and latencies in
-        milliseconds by concurrency.
-        """
+        """Return counts of answers, tokens, verdicts and failures, and latencies in milliseconds by
+        concurrency, as JSON; some only if not 0."""
         counts = self.counts
         facts: dict[str, object] = {
             "service": self.name,
@@ -460,7 +447,7 @@ def run_requests(
     policy: RequestPolicy,
     progress: Callable[[int], None] | None = None,
 ) -> RequestCounts:
-    """Send the requests that have no stored answer, store each answer as it arrives, and return the counts.
+    """Send the requests without a stored answer, store each answer as it arrives, and return the counts.
 
     new_worker: returns a worker for a thread.
     progress: called in the caller's thread with the number of requests done.

@@ -1,5 +1,4 @@
-"""Send HTTP requests with limits on bytes, time and money, with retries, and with keys masked in all
-messages."""
+"""Send HTTP requests with limits on bytes, time and money, retries, and keys masked in messages."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ class Key:
         return Key(variable or None, secret(variable) if variable else None)
 
     def checked(self) -> str:
-        """Return the key's text; raises ServiceError if it is missing or has characters that no key has."""
+        """Return the key's text; raises ServiceError if it is missing or malformed."""
         if not self.value:
             raise ServiceError(f"this needs a key: put it into the environment variable {self.variable}")
         if not re.fullmatch(r"[\x21-\x7e]+", self.value):
@@ -66,11 +65,11 @@ class Key:
 
     def header(self) -> dict[str, str]:
         """Return the HTTP Authorization header, {} without a key; raises ServiceError for a missing or
-        malformed key."""
+        malformed value."""
         return {} if self.variable is None else {"Authorization": f"Bearer {self.checked()}"}
 
     def masked(self, text: object) -> str:
-        """Return a server's text in one line, with the key replaced by ***."""
+        """Return a server's text as one line, with the key replaced by ***."""
         shown = str(text)
         for written in {self.value or "", quote(self.value or "", safe="")} - {""}:
             shown = shown.replace(written, "***")
@@ -78,7 +77,7 @@ class Key:
         return " ".join(shown.split())
 
     def masked_answer(self, data: bytes) -> bytes:
-        """Return the body of a response with the key masked."""
+        """Return a response's body with the key masked."""
         return data if self.value is None else without_secret(data, self.value)
 
     def hint(self) -> str:
@@ -93,7 +92,7 @@ class Key:
 
 
 class AnswerTooLargeError(Exception):
-    """Raised if the body of a response exceeds the allowed number of bytes."""
+    """A response's body exceeds the allowed number of bytes."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +108,10 @@ class HttpRequest:
 
 
 def check_key(key: object, usual: str, base: str | None) -> None:
-    """Raise BadValue if a provider's key may not be sent to an address, or is not the name of a variable.
+    """Raise BadValue unless `key` names an environment variable whose value may be sent to an address.
 
-    key: name of the environment variable that holds the key.
-    usual: the provider's own variable, sent to its own address only.
-    base: another address, which takes keys from WEIR_KEY_... only; None for the provider's own.
+    usual: the provider's own variable, for its own address only.
+    base: another address, which gets keys from WEIR_KEY_... only; None for the provider's own.
     """
     if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
         raise BadValue(f"key must name an environment variable, such as {usual}, not be the key itself")
@@ -172,7 +170,7 @@ class Clock:
 
 @dataclass
 class Spent:
-    """Counters of requests, retries, texts and tokens sent to paid services, and of seconds waited."""
+    """Counts of requests, retries, texts and tokens sent to paid services, and seconds waited."""
 
     requests: int = 0
     """Requests, including retries."""
@@ -187,13 +185,13 @@ class Spent:
 
 @cache
 def paid() -> Spent:
-    """Return the process-wide counter of use of paid services."""
+    """Return the process's counter of use of paid services."""
     return Spent()
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Budget, rate and time limits of requests. Raises BadValue for a budget in dollars without a price."""
+    """Budget, rate and time limits of requests; raises BadValue for a budget in dollars without a price."""
 
     requests: int | None = None
     """Budget; None for no bound, also for tokens and dollars."""
@@ -267,8 +265,7 @@ class Limits:
         return min(bounds, default=None)
 
     def check(self, spent: Spent, tokens: int) -> None:
-        """Raise ServiceError, naming the amounts spent, if a request of `tokens` tokens would exceed the
-        budget."""
+        """Raise ServiceError, naming the amounts spent, if a request of `tokens` tokens would exceed the budget."""
         tokens_left = self.remaining(spent)
         if (self.requests is None or spent.requests < self.requests) and (
             tokens_left is None or tokens <= tokens_left
@@ -300,8 +297,7 @@ class Limits:
 
 @dataclass
 class Bucket:
-    """A rate limit shared by threads (token bucket): `rate` per minute, in bursts of up to a sixth of it; no
-    limit for None."""
+    """A token bucket shared by threads: `rate` per minute (None: unlimited), in bursts of up to a sixth of it."""
 
     rate: float | None
     clock: Clock
@@ -316,7 +312,7 @@ class Bucket:
     def take(self, amount: float) -> float:
         """Wait until `amount` is available, take it, and return the seconds waited; 0.0 without a rate.
 
-        An amount above the capacity waits for a full bucket, and delays later callers.
+        More than the capacity waits for a full bucket, and delays later callers.
         """
         if self.rate is None:
             return 0.0
@@ -342,15 +338,12 @@ class Bucket:
 
 
 def estimated(text: str) -> int:
-    """Return an upper estimate of a text's tokens: a third of its bytes in UTF-8, and one more."""
+    """Return an upper estimate of a text's tokens: a third of its UTF-8 bytes, plus 1."""
     return len(text.encode("utf-8", "surrogatepass")) // 3 + 1
 
 
 def shortened(passage: str, max_length: int | None) -> str:
-    """Return the beginning of a text that has at most `max_length` estimated tokens.
-
-    max_length: None for the whole text.
-    """
+    """Return the beginning of a text with at most `max_length` estimated tokens; all of it for None."""
     if max_length is None or estimated(passage) <= max_length:
         return passage
     return passage.encode("utf-8", "replace")[: 3 * max_length - 1].decode("utf-8", "ignore")
@@ -384,7 +377,7 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class AttemptError(Exception):
-    """A failed attempt at a request: kind, message and status, and whether and when to try again."""
+    """A failed attempt at a request, and whether and when to try again."""
 
     kind: FailureKind
     message: str
@@ -421,7 +414,7 @@ def retry(
 
     retried: called with each such error and the seconds before the next attempt.
 
-    Raises the last AttemptError at the limits, ServiceError for a server that cannot be reached, and other
+    Raises the last AttemptError at the limits, ServiceError for a server that refuses connections, and other
     errors of `attempt`.
     """
     number = 0
@@ -515,10 +508,8 @@ def _refused(response: BaseHTTPResponse, body: bytes, masked: Redactor, clock: C
 
 
 def parsed_answer(data: bytes | str) -> Any:  # noqa: ANN401  whatever a server says
-    """Return a response parsed as JSON.
-
-    Raises ValueError for bad JSON, a repeated name in an object, and an integer with too many digits.
-    """
+    """Return a response parsed as JSON; raises ValueError for bad JSON, a repeated name in an object, or too
+    many digits."""
     return json.loads(data, parse_int=whole_number, object_pairs_hook=_members)
 
 
@@ -541,8 +532,7 @@ def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
 
 
 def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's body may be anything)
-    """Return the message and code in the JSON body of an error, preferably of its root cause; `otherwise` if it
-    has none."""
+    """Return the message and code in an error's JSON body, preferably the root cause's; else `otherwise`."""
     if isinstance(answer, dict):
         error = answer.get("error")
         if isinstance(error, dict):
@@ -572,13 +562,12 @@ MOST_COUNTED = 100
 
 
 def is_believed(counted: int | None, tokens: int) -> bool:
-    """Return True if a service's token count is plausible: above 0 and at most MOST_COUNTED times our estimate
-    `tokens`."""
+    """Return True if a service's token count is above 0 and at most 100 times our estimate."""
     return counted is not None and 0 < counted <= MOST_COUNTED * tokens
 
 
 class UnusableAnswerError(Exception):
-    """Raised for a response without the requested content; another attempt may succeed."""
+    """A response lacks the requested content; another attempt may succeed."""
 
     def __init__(self, message: str, text: int | None = None) -> None:
         super().__init__(message)
@@ -674,8 +663,7 @@ class Ledger:
         return number, waited
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """Replace a reservation by the tokens used: (all tokens, tokens of the answer); does nothing for an
-        abandoned reservation."""
+        """Replace a reservation by the tokens used, (all, of the answer); ignore an abandoned reservation."""
         with self._turn:
             one = self._open.pop(number, None)
             if one is None:
@@ -720,7 +708,7 @@ class MeteredClient:
     ) -> T:
         """Return the service's parsed answer, after retries.
 
-        Raises ServiceError for an exhausted budget, a refused key or model, or an unreachable server,
+        Raises ServiceError for an exhausted budget, a refused key or model, or an unreachable server;
         AttemptError if no attempt brings a usable answer.
         """
 

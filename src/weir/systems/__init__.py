@@ -1,7 +1,6 @@
-"""Systems, which make a run from a corpus and queries; `__init__.pyi` lists the names, each imported on first
-use.
+"""Systems, which make a run from a corpus and queries.
 
-Every system and re-ranker, such as dense in `dense("minilm")`, is an attribute too.
+Every system and re-ranker, such as dense in `dense("minilm")`, is an attribute, imported on first use.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""Pipelines (first >> reranker), filtered systems, and plain functions and objects as systems."""
+"""Pipelines (first >> reranker), filtered systems, and functions and objects as systems."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class SearchObject(Protocol):
     """An object with a `search` method, used like a search function."""
 
     def search(self, queries: dict[str, str], k: int) -> object:
-        """Return at most k results for each query of {id: text}, as {query id: {document id: score}} or
-        {query id: [document ids, best first]}."""
+        """Return at most k results for each query of {id: text}: {query id: {document id: score}} or {query
+        id: [document ids, best first]}."""
 
 
 @runtime_checkable
@@ -91,7 +91,7 @@ class IndexObject(Protocol):
     """An object that must `index` documents before it can search."""
 
     def index(self, documents: dict[str, str]) -> object:
-        """Index {document id: title and text}; return the object that searches, or None if it is this one."""
+        """Index {document id: title and text}; return the object that searches, None for this one."""
 
 
 @runtime_checkable
@@ -99,15 +99,15 @@ class BeirSearch(Protocol):
     """An object with BEIR's search(corpus, queries, top_k, ...), which gets all documents at each call."""
 
     def search(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  BEIR's own differ in what follows
-        """Return rankings {query id: {document id: score}} of at most `top_k` documents."""
+        """Return {query id: {document id: score}} of at most `top_k` documents each."""
 
 
 @runtime_checkable
 class BeirRetrieval(Protocol):
-    """An object with retrieve(corpus, queries), as BEIR's EvaluateRetrieval; it decides the depth itself."""
+    """An object with retrieve(corpus, queries), like BEIR's EvaluateRetrieval, which decides the depth."""
 
     def retrieve(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  as in BeirSearch
-        """Return rankings {query id: {document id: score}}."""
+        """Return {query id: {document id: score}}."""
 
 
 BEIR_SIMILARITY = "cos_sim"
@@ -143,7 +143,7 @@ class PairPredictor(Protocol):
 @searches_once_indexed
 @dataclass(frozen=True)
 class FunctionSystem:
-    """A function, or an object with `search`, used as a system."""
+    """A function, or an object with `search`, as a system."""
 
     answer: SearchFunction | SearchObject | BeirObject
     identity: Identity
@@ -165,8 +165,7 @@ class FunctionSystem:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
-        """Return a searcher by a copy (`own_copy`) of the function or object, which first indexes the corpus if
-        it has `index`.
+        """Return a searcher by a copy of the function or object, which first indexes the corpus if it has `index`.
 
         Raises BadRanking if `index` returns an object that cannot search.
         """
@@ -188,7 +187,7 @@ class FunctionSystem:
 
 @dataclass(frozen=True, eq=False)
 class FunctionSearcher:
-    """Searches by a function; results beyond k are cut, unknown documents raise BadRanking."""
+    """Searches by a user's function; results beyond k are cut, unknown documents raise BadRanking."""
 
     name: str
     corpus: Corpus
@@ -212,8 +211,7 @@ class FunctionSearcher:
 
 @dataclass(frozen=True)
 class FunctionReranker:
-    """A re-ranker by a function of texts (ScoreFunction) or by `predict` of a PairPredictor; raises BadValue
-    for a depth below 1."""
+    """A re-ranker by a function of texts or an object's `predict`; raises BadValue for a depth below 1."""
 
     score: ScoreFunction | PairPredictor
     identity: Identity
@@ -245,7 +243,8 @@ class FunctionReranker:
 
 @dataclass(frozen=True, eq=False)
 class FunctionScorer:
-    """Scores by a function, called once for each query with all its candidates."""
+    """Scores by a function, called once per query with all its candidates; raises BadRanking for a wrong
+    number of scores."""
 
     function: ScoreFunction
     corpus: Corpus
@@ -277,8 +276,8 @@ class Pipeline:
 
     The first `reranker.depth` documents of each ranking are scored: by default 100, or all if the first
     system returns candidates (pool, stored run, fusion) or the query lists some. The others follow in their
-    old order, with scores that fall by at least 1. A document with the query's own identifier does not count
-    towards the depth. Raises BadValue for a part of another type.
+    old order, with lower scores. A document with the query's own identifier does not count towards the depth.
+    Raises BadValue for a part of another type.
     """
 
     first: Retriever
@@ -337,19 +336,19 @@ class Pipeline:
 
 
 def system_text(system: object) -> str:
-    """Return str(system), which `parse_system` reads as an equal system; used as __repr__."""
+    """Return str(system), which `parse_system` reads as an equal system; used as `__repr__`."""
     return str(system)
 
 
 def then(first: Retriever, reranker: object) -> Pipeline:
-    """Return the pipeline first >> reranker; functions and objects become re-rankers. Raises BadValue for
-    anything else."""
+    """Return the pipeline first >> reranker; a function or object becomes a re-ranker, anything else raises
+    BadValue."""
     return Pipeline(first, as_reranker(reranker))
 
 
 def behind(reranker: Reranker, first: object) -> Pipeline:
-    """Return the pipeline first >> reranker; functions and objects become systems. Raises BadValue for
-    anything else."""
+    """Return the pipeline first >> reranker; a function or object becomes a system, anything else raises
+    BadValue."""
     return Pipeline(as_system(first), reranker)
 
 
@@ -357,7 +356,7 @@ def behind(reranker: Reranker, first: object) -> Pipeline:
 def as_system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
     """Return a function, object or encoder as a system; a system unchanged.
 
-    name, version: the same as in `system`; not for a system.
+    name, version: see `system`.
 
     Raises BadValue for anything else, and for a system with a name or version.
     """
@@ -407,7 +406,7 @@ def is_encoder(given: object) -> bool:
 def as_reranker(
     given: object, depth: int | None = None, name: str | None = None, version: str | None = None
 ) -> Reranker:
-    """Return a function or object as a re-ranker; a re-ranker is returned unchanged.
+    """Return a function or object as a re-ranker; a re-ranker unchanged.
 
     given: a function (query texts, document texts) -> scores, called once for all candidates of a query, or
         an object with predict(pairs).
@@ -417,8 +416,8 @@ def as_reranker(
         lambda needs a name.
     version: identifies it for stored results. Without one, each process computes scores again.
 
-    Raises BadValue for anything else, a depth below 1, a name that a system has, and a name or version beside
-    a re-ranker.
+    Raises BadValue for anything else, a depth below 1, a registered name, and a name or version beside a
+    re-ranker.
     """
     if isinstance(given, type):
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
@@ -465,7 +464,10 @@ def _unchanged(system: T, name: str | None, version: str | None) -> T:
 def _identity(function: object, name: str | None, version: str | None, adapter: str) -> Identity:
     identity = Identity.of(function, name, version, adapter)
     if identity.name in {*SYSTEMS.names(), *RERANKERS.names()}:
-        raise BadValue(f"'{identity.name}' is the name of a registered system; give another: name=...")
+        raise BadValue(
+            f"'{identity.name}' is the name of a registered system; give the object another: "
+            f"{adapter}(..., name='mine')"
+        )
     return identity
 
 
@@ -486,10 +488,9 @@ def _in_message(value: object) -> str:
 class Filtered:
     """Rank only documents that fit a filter, as if the others were removed before the cut at k.
 
-    Statistics such as document frequencies still count all documents. Programs and servers are asked for more
-    and more results, 10,000 at most, with a warning of queries left with fewer than k. Filters of queries
-    apply too. Raises BadValue for an invalid filter; a search raises UnknownName for a field that no document
-    has.
+    Document frequencies still count all documents; filters of queries apply too. Programs and servers are
+    searched deeper, to 10,000 results, with a warning of queries left with fewer than k. Raises BadValue for
+    an invalid filter; a search raises UnknownName for a field that no document has.
     """
 
     system: Retriever
@@ -533,8 +534,8 @@ class Filtered:
 
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
-    """Return the queries, restricted further to documents for which `fitting`, bool[documents], is True; their
-    own filters are applied first, with the errors of `DocumentMasks.of`."""
+    """Return the queries restricted to documents for which `fitting`, bool[documents], is True, beside their
+    own filters."""
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
         metadata = datasets.load.filtered(queries, corpus).metadata or metadata
@@ -544,7 +545,7 @@ def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Qu
 
 @dataclass(frozen=True, eq=False)
 class FilteredSearcher:
-    """Searches an index of all documents and returns only documents that fit a filter."""
+    """Searches an index of all documents for documents that fit a filter."""
 
     system: Filtered
     corpus: Corpus
@@ -554,7 +555,7 @@ class FilteredSearcher:
 
     @cached_property
     def fitting(self) -> NDArray[np.bool_]:
-        """bool[documents]: True for each document that fits the filter."""
+        """bool[documents]: True if the document fits the filter."""
         return parse_filter(self.system.filter).mask(self.corpus)
 
     @checked

@@ -45,10 +45,10 @@ PLAIN = (type(None), bool, int, float, str)
 
 
 def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-    """Index a corpus with a system and return the searcher.
+    """Index a corpus with a system and return its searcher.
 
-    Raises PluginError, naming the system, if it raises anything but WeirError and MemoryError, or returns no
-    searcher.
+    Raises PluginError, naming the system, if it returns none or raises anything but WeirError and
+    MemoryError.
     """
     with _named(part, "", f"indexing {len(corpus):,} documents"):
         searcher = part.index(corpus, context)
@@ -69,10 +69,10 @@ def rankings(
     context: Context = IN_MEMORY,
     beyond: int = 0,
 ) -> Run:
-    """Return a searcher's rankings of permitted documents, checked: one for each query, in order.
+    """Return a searcher's checked rankings of permitted documents, one per query, in order.
 
     who, collection: name the system in messages.
-    beyond: number of the k results that only show whether more follow.
+    beyond: how many of the k results only show whether more follow.
 
     Raises PluginError for an invalid run, and for any exception but WeirError and MemoryError.
     """
@@ -86,10 +86,10 @@ def rankings(
 def scores(
     scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
 ) -> Float64:
-    """Return a re-ranker's score of each candidate, float64[candidates], checked to be finite.
+    """Return a re-ranker's score of each candidate, float64[candidates], all finite.
 
-    Raises PluginError for an answer without numbers and any exception but WeirError and MemoryError,
-    BadRanking for a wrong number of scores or one that is not finite.
+    Raises BadRanking for a wrong number of scores or one that is not finite; PluginError for an answer
+    without numbers, and for any exception but WeirError and MemoryError.
     """
     with _named(who, "", _request_text(queries)):
         answer = scorer.scores(queries, candidates, context)
@@ -157,10 +157,9 @@ def _run_flaw(run: object, queries: Queries) -> str:
 
 
 def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -> Run:
-    """Return the rankings that a user's function gave for these queries, as a run; an unanswered query has an
-    empty ranking.
+    """Return a user's function's rankings as a run; an unanswered query has an empty ranking.
 
-    answer: in any form that `weir.evaluate` takes except a path, or a list of rankings, one for each query.
+    answer: anything that `weir.evaluate` takes except a path, or a list of rankings, one per query.
 
     Raises BadRanking for unknown queries, unknown or repeated documents, and scores that are not finite;
     PluginError for an answer of another type.
@@ -190,16 +189,13 @@ def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -
 
 @dataclass(frozen=True, eq=False)
 class AnsweredDocuments:
-    """Numbers the documents in answers as the collection does; without its documents (NO_DOCUMENTS), in order
-    of appearance."""
+    """Numbers documents in answers as the collection does; for NO_DOCUMENTS, in order of appearance."""
 
     corpus: Corpus
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def codes(self, names: Iterable[str]) -> Int32:
-        """Return the position of each document in `ids`, int32[names]; -1 for one outside the collection.
-        Without documents, names are numbered as they come.
-        """
+        """Return each document's position in `ids`, int32[names]; -1 outside the collection."""
         if self.corpus is not NO_DOCUMENTS:
             return self.corpus.ids.codes(names).astype(np.int32)
         numbers = self._numbers
@@ -207,8 +203,7 @@ class AnsweredDocuments:
 
     @property
     def ids(self) -> Ids:
-        """Identifiers of the collection's documents; for NO_DOCUMENTS, of the documents that `codes` was given
-        so far."""
+        """Identifiers of the collection's documents; for NO_DOCUMENTS, of those given to `codes` so far."""
         return Ids.of(self._numbers) if self.corpus is NO_DOCUMENTS else self.corpus.ids
 
 
@@ -230,15 +225,15 @@ def described_unknown(unknown: str) -> dict[str, object]:
 def known_rows(
     query: Int32, doc: Int32, names: Callable[[int], str], queries: Ids, unknown: str = "", hint: str = ""
 ) -> tuple[Int64, str]:
-    """Return (positions of the rows whose documents the collection has, int64, and a sentence on the dropped
-    rows, or "").
+    """Return (positions of the rows whose documents the collection has, int64, sentence on the dropped rows,
+    or "").
 
-    query, doc: query and document number of each row. Document -1 is unknown.
+    query, doc: query and document number of each row, with -1 for an unknown document.
     names: returns the identifier of a row's document.
     unknown: "refuse" or "drop"; "" refuses, for a system without this setting.
     hint: advice for the message.
 
-    Raises BadRanking for unknown documents unless they are dropped.
+    Raises BadRanking for unknown documents unless dropped.
     """
     others = np.flatnonzero(doc < 0)
     if len(others) == 0:
@@ -268,8 +263,8 @@ class _Indexing(Protocol[S_co]):
 
 @dataclass(frozen=True, eq=False)
 class FolderShelf:
-    """A Shelf that keeps each part's index in a folder of its own or in memory; a damaged index is built
-    again, with a StoreWarning."""
+    """Keeps each part's index in its own folder or in memory; a damaged index is built again, with a
+    StoreWarning."""
 
     at: Path | None = None
     """Folder of these folders; None for memory."""
@@ -303,7 +298,7 @@ class FolderShelf:
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
-    """Return the context's shelf (cache of parts' indexes), or a new FolderShelf in the context's folder.
+    """Return the context's shelf, or a new FolderShelf in its folder.
 
     build: False makes a new shelf raise StoreError for a missing index.
     """
@@ -311,18 +306,17 @@ def shelf_of(context: Context, build: bool = True) -> Shelf:
 
 
 def open_parts(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Return the searcher of a composite system from its parts' stored indexes; raises StoreError if one is
-    missing."""
+    """Return a composite system's searcher from its parts' stored indexes; raises StoreError if one is missing."""
     return system.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
 def open_anew(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Index the corpus anew and return the searcher; used as `open` of a system that stores no index."""
+    """Index the corpus anew and return the searcher; used as `open` of systems without a stored index."""
     return system.index(corpus, context)
 
 
 def adapted_to(system: T, collection: str, instruction: str) -> T:
-    """Return a system or re-ranker with its parts, such as encoders with prompts, adapted to a collection."""
+    """Return a system or re-ranker with its parts adapted to a collection, for example by prompts."""
     if isinstance(system, CollectionAware):
         return cast(T, system.adapted_to(collection, instruction))
     return _rebuilt(
@@ -343,10 +337,10 @@ def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[obje
 
 
 def one_session(systems: Iterable[T]) -> list[T]:
-    """Return the systems, so changed that equal objects without a version share stored results.
+    """Return the systems, changed so that uses of one object without a version share stored results.
 
-    An object's name also applies to uses of the same object without a name. Raises BadValue for two objects of
-    one type and name.
+    An object's name also applies where it is used without one. Raises BadValue for two objects of one type
+    and name.
     """
     # Each adaptation of an object without a version has a new session, so keys differ once it changes.
     several, named = list(systems), list[Identified]()
@@ -399,7 +393,7 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def parts_of(system: object) -> Iterator[object]:
-    """Yield a system or re-ranker, then all systems and re-rankers within it."""
+    """Yield a system or re-ranker, then every system and re-ranker within it."""
     yield system
     if is_dataclass(system):
         for value in (getattr(system, f.name) for f in fields(system)):
@@ -409,7 +403,7 @@ def parts_of(system: object) -> Iterator[object]:
 
 
 def titled(system: object) -> str:
-    """Return a system's name with each settings file replaced by its title; "" if no file has a title."""
+    """Return a system's name with settings files replaced by their titles; "" if none has one."""
     name = title = str(system)
     for part in parts_of(system):
         if isinstance(part, Titled):
@@ -419,8 +413,7 @@ def titled(system: object) -> str:
 
 
 def asked_depth(system: object) -> dict[str, object]:
-    """Return {"asked to depth": MOST_ASKED} for the description of a system with a remote part, {} for
-    others."""
+    """Return {"asked to depth": 10000} for the description of a system with a remote part, else {}."""
     remote = any(isinstance(part, Remote) for part in parts_of(system))
     return {"asked to depth": MOST_ASKED} if remote else {}
 
@@ -432,15 +425,14 @@ def fields_of(system: object) -> tuple[str, ...]:
 
 
 def folder_name(part: Retriever) -> str:
-    """Return a file name, valid on every operating system, of a system's name and a hash of its
-    description."""
+    """Return a portable file name of a system: its name, and a hash of its description."""
     text = json.dumps(part.describe(), sort_keys=True, default=str)
     key = hashlib.blake2b(text.encode("utf-8"), digest_size=5).hexdigest()
     return f"{re.sub(r'[^A-Za-z0-9.=_]+', '-', str(part)).strip('-.')[:40] or 'part'}-{key}"
 
 
 def renumbered(run: Run, corpus: Corpus) -> Run:
-    """Return the run with documents numbered as in this corpus; -1 for a document that it lacks."""
+    """Return the run with documents numbered as in this corpus; -1 for documents that it lacks."""
     if run.docs is corpus.ids:
         return run
     return replace(run, docs=corpus.ids, doc=corpus.ids.codes(run.docs.strings)[run.doc])

@@ -58,8 +58,10 @@ VectorEncoder: TypeAlias = Encoder | Hosted | ObjectEncoder
 
 @dataclass(frozen=True)
 class DenseRetriever:
-    """Dense retrieval by an encoder; `dense` documents the settings. Raises UnknownName for an unknown store,
-    BadValue for a wrong view or separator."""
+    """Dense retrieval by an encoder; `dense` explains the settings.
+
+    Raises UnknownName for an unknown store, BadValue for a bad view or separator.
+    """
 
     encoder: VectorEncoder
     store: str = "fp32"
@@ -79,7 +81,7 @@ class DenseRetriever:
 
     @property
     def between(self) -> str:
-        """Text between title and text: the setting, or the encoder's own, or a space."""
+        """Text between a document's title and text: the setting, else the encoder's, else a space."""
         if self.separator is None and isinstance(self.encoder, ObjectEncoder) and self.view == VIEW:
             return self.encoder.separator
         card = find_card(self.encoder.model) if isinstance(self.encoder, Encoder) else None
@@ -118,7 +120,7 @@ class DenseRetriever:
         return 1 if whole else encoded.encoding_blocks(self, documents)
 
     def document_encoding(self, loaded: LoadedEncoder) -> DocumentEncoding:
-        """Return how one device encodes documents, and the store of the vectors."""
+        """Return how one device encodes documents, and the store of their vectors."""
         about, home = _about(self.encoder, loaded, "document"), settings().home / "vectors"
         encode: Encode = partial(loaded.encode, kind="document")
         blocks = EncodingBlocks()
@@ -197,7 +199,7 @@ DenseSearcher: TypeAlias = EncodedSearcher[LoadedEncoder, Float32, _Vectors]
 
 
 def query_vectors(encoder: VectorEncoder, loaded: LoadedEncoder, queries: Queries) -> Float32:
-    """Return the vectors of queries, float32[queries, d]; vectors from an API are stored and reused."""
+    """Return the vectors of queries, float32[queries, d]; those from an API are stored and reused."""
     loaded, text = instructed(loaded, queries)
     if not isinstance(loaded, LoadedHosted):
         return loaded.encode(text, "query")
@@ -247,8 +249,7 @@ def dense(
     dimensions: int | None = None,
     key: str | None = None,
 ) -> DenseRetriever:
-    """Rank by the vectors of an encoder, exactly or by an approximate index. None leaves a setting to the
-    model.
+    """Rank by the vectors of an encoder, exactly or by an approximate index. None leaves a setting to the model.
 
     model: a name of `weir list models`, a hub name, a folder, or provider:model for an embedding API. In
         Python also an object with encode(texts) or a function of texts, whose vectors are stored if
@@ -271,7 +272,8 @@ def dense(
     base: URL of an API up to its version.
     dimensions: length of the vectors requested from an API.
     key: environment variable with an API's key.
-    Raises UnknownName for an unknown store or provider, BadValue for other wrong settings.
+
+    Raises UnknownName for an unknown store or provider, BadValue for other bad settings.
     """
     given = {
         "pooling": pooling,
@@ -293,8 +295,8 @@ def dense(
 def encoder_of(model: object, given: Mapping[str, object] | None = None) -> VectorEncoder:
     """Return the encoder of a model; raises BadValue for a setting that does not apply to it.
 
-    model: a name, as for `dense`, an encoder, or an object to encode with.
-    given: settings by name; defaults of `dense` count as not given.
+    model: a name as in `dense`, an encoder, or an object to encode with.
+    given: {setting: value}; defaults of `dense` count as not given.
     """
     usual = {f.name: f.default for f in fields(Encoder)}
     changed: dict[str, Any] = {n: value for n, value in (given or {}).items() if value != usual.get(n)}

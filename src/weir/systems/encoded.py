@@ -1,4 +1,4 @@
-"""Parts shared by systems that encode texts once and compare encoded queries with encoded documents."""
+"""Shared code of systems that compare encoded queries with encoded documents."""
 
 from __future__ import annotations
 
@@ -93,8 +93,7 @@ class _Documents(Protocol[Q_contra]):
 
 
 def fields_read(system: _System[Any, Any]) -> tuple[str, ...]:
-    """Return the joined fields of documents that a system encodes, as one view in a tuple, such as ("title
-    text",)."""
+    """Return the fields of documents that a system encodes, as a view in a tuple: ("title text",)."""
     return (system.view,)
 
 
@@ -109,7 +108,7 @@ def encoding_blocks(system: _System[Any, Any], documents: int) -> int:
 
 
 def share_encoder(system: _System[Any, Any]) -> ShareEncoder:
-    """Load the encoder, and return a ShareEncoder, which encodes a share of the documents into a store."""
+    """Load the encoder, and return a function that encodes a share of a corpus into a store."""
     how = system.document_encoding(system.encoder.load(settings().device))
     texts = partial(texts_of, view=system.view, between=system.between)
     return stores.share_encoder(how.store, texts, how.encode, how.blocks, how.full)
@@ -142,7 +141,7 @@ def texts_of(corpus: Corpus, view: str, between: str = " ") -> TextSource:
 
 
 def encoded_documents(how: DocumentEncoding, texts: TextSource, context: Context) -> tuple[StoredRows, int]:
-    """Encode documents that the store lacks; return (rows of all documents, number stored before)."""
+    """Encode the documents that the store lacks; return (rows of all documents, number stored before)."""
     store = how.store
     if how.in_memory:
         return stores.encoded_in_memory(store.codec, texts, how.encode, context.progress, how.blocks), 0
@@ -167,8 +166,8 @@ def write_rows(
     rows: StoredRows,
     write: Callable[[Path], Mapping[str, object]],
 ) -> None:
-    """Write an index atomically into the folder `at`: the store's row number of each document, and the files of
-    `write`.
+    """Write an index atomically into the folder `at`: each document's row number in the store, and the files
+    of `write`.
 
     write: writes into a folder, and returns entries for the index's record.
     """
@@ -187,7 +186,7 @@ def open_rows(
     """Return the stored rows of the documents of the index in the folder `at`.
 
     codec: format of the rows, such as "fp32".
-    needed: raise StoreError if the store no longer has the rows; False returns None.
+    needed: raise StoreError if the store lacks the rows; False returns None.
 
     Raises StoreError for a missing or damaged index, BadValue for another corpus.
     """
@@ -233,12 +232,12 @@ class EncodedSearcher(Generic[L, Q, D]):
 
     @cached_property
     def loaded(self) -> L:
-        """The encoder of queries, loaded on first use."""
+        """The query encoder, loaded on first use."""
         return self.opened or self.system.encoder.load(settings().device)
 
     def encoded(self, queries: Queries) -> Q:
-        """Return queries, none of them blank, encoded; raises UnusableText, naming the query, if the encoder
-        refuses its text."""
+        """Return queries, none of them blank, encoded; raises BadValue, naming the query, for a text that the
+        encoder refuses."""
         try:
             return self.system.encoded_queries(self.loaded, queries)
         except UnusableText as error:
@@ -262,8 +261,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return replace(scored_candidates(self, self, queries, self.corpus, k, context), name=str(self.system))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, bit-equal to `search`, float64[candidates]; LOWEST_SCORE, or 0 for
-        term matching, if query or document is empty."""
+        """Return each candidate's score, float64[candidates], bit-equal to `search`; for an empty query or
+        document LOWEST_SCORE, or 0 if scores are sums over terms."""
         filled = with_text(queries)
         return self.documents.pair_scores(self.encoded(queries.take(filled)), filled, candidates)
 

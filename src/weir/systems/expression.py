@@ -1,4 +1,4 @@
-"""Parse names of systems and grids, within bounds and without evaluating them."""
+"""Parse names of systems and grids, without evaluating them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ T = TypeVar("T")
 
 @checked
 def parse_system(text: str) -> Retriever:
-    """Return the system named by a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)`.
+    """Return the system of a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)`.
 
-    Raises UnknownName for an unknown system or setting, BadValue for malformed text, a grid, and a setting
-    that is repeated or out of range.
+    Raises UnknownName for an unknown system or setting; BadValue for malformed text, a grid, and a repeated
+    or bad setting.
     """
     tree = expression_tree(text)
     if any(isinstance(node, ast.Set) for node in ast.walk(tree)):
@@ -56,8 +56,8 @@ _SYNTAX = {"never closed": "; a bracket is never closed", "comma": "; a comma ma
 
 
 def expression_tree(text: str) -> ast.expr:
-    """Return the syntax tree of a system or grid; raises BadValue for text that is malformed, too long or too
-    deep, or has too many systems or a comment."""
+    """Return the syntax tree of a system or grid; raises BadValue for malformed, long or deep text, too many
+    systems, or a comment."""
     if not isinstance(text, str):
         raise BadValue(f"{text!r} is not a system; expected a text such as 'bm25(k1=1.2, b=0.75)'")
     if len(text) > MOST_CHARACTERS:
@@ -97,7 +97,7 @@ def system(given: object, name: str | None = None, version: str | None = None) -
         are {id: text}, documents {id: title and text}, answers {query id: {document id: score}} or {query id:
         [document ids, best first]}. Encoders of texts become `dense`. Objects of BEIR have search(corpus,
         queries, top_k) or retrieve(corpus, queries), with documents as {id: {"title": ..., "text": ...}}.
-    name: printed name of a function or object, by default the function's or the class's. A lambda needs a name.
+    name: printed name of a function or object, by default its own or its class's. A lambda needs a name.
     version: identifies a function or object for stored results. Without it, each process computes them again.
 
     Raises UnknownName for an unknown system or setting, BadValue for malformed text, other values, and a bad
@@ -236,11 +236,10 @@ MOST_SYSTEMS = 1024  # that one text stands for
 
 
 def parse_systems(text: str) -> tuple[Retriever, ...]:
-    """Return all systems of a grid such as 'bm25(k1={0.9, 1.2})', the last values in braces varying fastest.
+    """Return all systems of a grid such as 'bm25(k1={0.9, 1.2})', the last values in braces varying fastest;
+    without braces a single system.
 
-    A text without braces gives one system.
-
-    Raises the errors of `parse_system`, and BadValue for repeated values or systems and more than 1,024 systems.
+    Raises the errors of `parse_system`, and BadValue for repeated values or systems and above 1,024 systems.
     """
     names = single_names(text)
     if len(names) == 1:
@@ -258,8 +257,8 @@ def parse_systems(text: str) -> tuple[Retriever, ...]:
 
 
 def single_names(text: str) -> tuple[str, ...]:
-    """Return the name of each system of a grid, in the order of `parse_systems`; raises BadValue for
-    malformed text and over 1,024 systems."""
+    """Return the names of a grid's systems, in the order of `parse_systems`; raises BadValue for malformed
+    text and above 1,024 systems."""
     tree = expression_tree(text)
     if not _has_braces(tree):
         return (text,)
@@ -283,7 +282,8 @@ def factorial(
         makes a system or re-ranker, such as weir.BM25.
     settings: {name: values} for a function.
 
-    Raises BadValue for a setting without values and too many combinations, and the errors of making a system.
+    Raises BadValue for a setting without values and above 1,024 combinations, and the errors of making a
+    system.
     """
     if isinstance(given, str):
         if settings is not None:

@@ -44,7 +44,7 @@ DEPTH = 1000
 class Fused:
     """Two or more systems whose rankings are fused.
 
-    Raises BadValue for fewer than two, a wrong number of weights, and a depth below 1.
+    Raises BadValue for fewer, a wrong number of weights, and a depth below 1.
     """
 
     fusion: Fusion
@@ -86,7 +86,7 @@ class Fused:
 
     @cached_property
     def distinct(self) -> dict[str, Retriever]:
-        """{folder name: system} of the fused systems without repetitions."""
+        """{folder name: system} of the distinct systems."""
         return {folder_name(part): part for part in self.parts}
 
     def pool_depth(self, k: int, documents: int) -> int:
@@ -105,9 +105,8 @@ class Fused:
         )
 
     def part_depth(self, k: int) -> int:
-        """Return the number of results requested from each part for k fused results, by default at least
-        DEPTH.
-        """
+        """Return the number of results taken from each part for k fused results: `depth`, else the larger of
+        1000 and k."""
         return max(DEPTH, k) if self.depth is None else self.depth
 
     @checked
@@ -124,7 +123,7 @@ class Fused:
 
 @dataclass(frozen=True, eq=False)
 class FusedSearcher:
-    """Searches by each distinct system and fuses the rankings."""
+    """Searches by each distinct part and fuses the rankings."""
 
     system: Fused
     corpus: Corpus

@@ -1,4 +1,4 @@
-"""Copy objects that search, one for each collection, so that none answers from another's index."""
+"""Copy objects that search, so that each collection has an index of its own."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _HOOKS = ("__copy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate
 
 
 def own_copy(given: T) -> T:
-    """Return a copy of an object that searches; its dicts, lists and sets are copied, its models shared.
+    """Return a copy of an object that searches, with copied dicts, lists and sets but shared models.
 
-    Searching objects in its attributes, and the object of a method, are copied too. A function, and an object
+    Searching objects in its attributes, and the object of a method, are copied too. A function, or an object
     that cannot be copied, is returned itself.
     """
     return cast(T, _copied(given, {}))
 
 
 def is_shared(given: object) -> bool:
-    """Return True for an object that `own_copy` cannot copy, or a method of that object."""
+    """Return True for an object that `own_copy` cannot copy, or its method."""
     owner = given.__self__ if ismethod(given) else given
     return _is_object(owner) and own_copy(owner) is owner
 

@@ -1,4 +1,4 @@
-"""Protocols of systems and re-rankers, their context and costs, and the registries of their names."""
+"""Protocols of systems and re-rankers, their context and costs, and registries of their names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_DEPTH = 10_000_000
 
 @dataclass(frozen=True)
 class Context:
-    """How a system indexes or searches."""
+    """Where a system keeps its index, how it reports progress, and whether it reuses stored results."""
 
     folder: Path | None = None
     """Folder of the index; None for memory."""
@@ -48,8 +48,8 @@ class Context:
     """Number of the k results that only show whether more follow."""
 
     def for_part(self, number: int, parts: int) -> Context:
-        """Return the context for part `number` (from 0) of `parts`: without folder and vectors, with that part
-        of the progress."""
+        """Return the context for part `number` (from 0) of `parts`, without folder and vectors, its progress
+        scaled to the whole."""
         report = self.progress
 
         def share(done: int, total: int) -> None:
@@ -65,7 +65,7 @@ IN_MEMORY = Context()
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a searcher or scorer besides index size and time."""
+    """Costs of a searcher or scorer, besides index size and time."""
 
     external_bytes: int = 0
     """Bytes of vectors and weights outside the index: in stores or on a server."""
@@ -108,17 +108,17 @@ class Costs:
 
     @property
     def timeable(self) -> bool:
-        """True if single queries may be timed."""
+        """True if single queries may be searched once more to be timed."""
         return self.measured and (self.repeatable or self.asked_again)
 
     @staticmethod
     def of(parts: Iterable[Searcher | Scorer]) -> Costs:
-        """Return the sum of the costs of searchers and scorers."""
+        """Return the summed costs of searchers and scorers."""
         return sum((part.costs() for part in parts), Costs(repeatable=True))
 
 
 def only_time(searcher: object) -> Costs:
-    """Return the costs of a repeatable searcher that stores nothing; used as `costs`."""
+    """Return the Costs of a searcher that stores nothing and may be repeated; used as `costs`."""
     return Costs(repeatable=True)
 
 
@@ -129,12 +129,12 @@ ANSWERS = 1000
 
 @runtime_checkable
 class Searcher(Protocol):
-    """An immutable index of a corpus. `search` may ignore the queries' candidates, exclusions and filters, which
-    `restricted_search` applies."""
+    """An immutable index of a corpus; `search` may ignore the queries' candidates, exclusions and filters,
+    which `restricted_search` applies."""
 
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents of each query, fewer if fewer match, in the order of `queries`; raises
-        BadValue for k below 1."""
+        """Return the k best documents of each query, or fewer, in the order of `queries`; raises BadValue for
+        k below 1."""
 
     def costs(self) -> Costs:
         """Return the costs so far."""
@@ -146,7 +146,7 @@ class _HoldsCorpus(Protocol):
 
 
 def index_repr(searcher: object) -> str:
-    """Return a line such as `<BM25Searcher bm25: 80 documents>`; used as `__repr__`."""
+    """Return a line such as `<BM25Searcher bm25: 80 documents>`, used as `__repr__`."""
     name = getattr(searcher, "system", getattr(searcher, "name", ""))
     holds = searcher
     while not isinstance(holds, _HoldsCorpus):
@@ -157,24 +157,24 @@ def index_repr(searcher: object) -> str:
 
 @runtime_checkable
 class NestedSearcher(Protocol):
-    """A searcher that may know that a deeper search does not change the first results."""
+    """A searcher that may know that a deeper search keeps its first results."""
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Return True if k + 1 results begin with the k results, and cost nothing more; False if unknown."""
+        """Return True if the k + 1 best results begin with the k best, at no further cost; False if unknown."""
 
 
 def always_nested(searcher: object, queries: Queries, k: int) -> bool:
-    """Return True: k + 1 results of an exact search begin with its k results."""
+    """Return True: an exact search's k + 1 best results begin with its k best."""
     return True
 
 
 @runtime_checkable
 class Exported(Protocol):
-    """A searcher that can copy the stored vectors of its index for another machine."""
+    """A searcher that can copy its stored vectors for another machine."""
 
     def export(self, folder: Path) -> bool:
-        """Write the vectors to a folder for `Context.vectors` of another machine; return False if the index
-        refers to none."""
+        """Write the index's vectors to a folder, for `Context.vectors` on another machine; return False if it
+        has none."""
 
 
 ShareEncoder: TypeAlias = Callable[[Corpus, tuple[int, int], Path, Progress | None], None]
@@ -184,37 +184,36 @@ folder, except texts that are stored already."""
 
 @runtime_checkable
 class Encoding(Protocol):
-    """A retriever whose documents several processes can encode in shares, before one of them indexes."""
+    """A retriever whose documents several processes can encode before one indexes them."""
 
     def encoding_blocks(self, documents: int) -> int:
-        """Return the number of blocks in which `documents` documents are encoded; 1 allows only one process."""
+        """Return the number of blocks in which `documents` documents are encoded; a single block cannot be
+        shared."""
 
     def share_encoder(self) -> ShareEncoder:
-        """Load the model, and return a function that encodes a share of the documents into a store."""
+        """Load the model, and return a function that encodes a share of a corpus into a store."""
 
 
 @runtime_checkable
 class Retriever(Protocol):
-    """A retrieval system: a frozen dataclass that indexes a corpus; `str()` gives its name."""
+    """A retrieval system: a frozen dataclass, named by `str()`."""
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings, as JSON, the key of stored results.
+        """Return everything that decides the rankings, as JSON: the key of stored results.
 
-        Includes settings, hashes of files, and versions of packages and algorithms, but no threads, paths or
-        times. Downloads, loads and measures nothing. An "engine" that is not installed is None. Raises
-        DownloadError if a checkpoint is missing.
+        Includes settings, hashes of files and versions, but no threads, paths or times. An "engine" that is
+        not installed is None. Downloads nothing; raises DownloadError without a checkpoint.
         """
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Index a corpus in memory, or atomically into the context's folder, and return the searcher."""
+        """Index a corpus in memory, or atomically into the context's folder, and return its searcher."""
 
     def open(self, corpus: Corpus, context: Context) -> Searcher:
-        """Return the searcher of the index in the context's folder; raises StoreError for a missing or damaged
-        index."""
+        """Return the searcher of the index in the context's folder; raises StoreError if missing or damaged."""
 
 
 class Shelf(Protocol):
-    """A cache of the indexes and rankings of a composite system's parts, each made once."""
+    """A cache of the indexes and rankings of a composite system's parts."""
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """Return the part's searcher, from its stored index or a new one."""
@@ -225,7 +224,7 @@ class Shelf(Protocol):
 
 @dataclass(frozen=True)
 class Component:
-    """A system within a composite system, and how its index and rankings are used there."""
+    """A part of a composite system, and whether its rankings or its index are used."""
 
     system: Retriever
     takes: Literal["run", "index"]
@@ -238,10 +237,10 @@ class Component:
 
 @runtime_checkable
 class Composite(Protocol):
-    """A system made of other systems; its `index` takes their indexes from the context's shelf."""
+    """A system made of others, whose indexes come from the context's shelf."""
 
     def components(self) -> tuple[Component, ...]:
-        """Return the systems within this one; () if none needs an index."""
+        """Return the parts that need an index; () for none."""
 
 
 def no_parts(system: object) -> tuple[Component, ...]:
@@ -251,10 +250,10 @@ def no_parts(system: object) -> tuple[Component, ...]:
 
 @runtime_checkable
 class Titled(Protocol):
-    """A system read from a settings file, which may give a title for tables."""
+    """A system read from a settings file that may give a title for tables."""
 
     def title(self) -> tuple[str, str]:
-        """Return (settings file as written in the system's name, title in that file or "")."""
+        """Return (settings file as in the system's name, title or "")."""
 
 
 @runtime_checkable
@@ -263,28 +262,28 @@ class Remote(Protocol):
 
     @property
     def service(self) -> str:
-        """Words that name the server or program in messages, such as "the file x.run"."""
+        """Name of the server or program in messages."""
 
 
 @runtime_checkable
 class DocumentKeeper(Protocol):
-    """A system that may have its own documents and need none of the collection's (NO_DOCUMENTS)."""
+    """A system that may need no documents of the collection (NO_DOCUMENTS)."""
 
     def keeps_documents(self) -> bool:
-        """Return True if the system reads no documents of the collection, so that any identifier is valid."""
+        """Return True if the system reads no documents of the collection, and may return any identifier."""
 
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A system whose index depends on only some settings, so that several systems may share it."""
+    """A system whose index is shared by systems that differ in search settings."""
 
     def indexed_as(self) -> Retriever:
-        """Return the system with only the settings that decide the index."""
+        """Return the system with only the settings that decide its index."""
 
 
 @runtime_checkable
 class Fetched(Protocol):
-    """A system or re-ranker that may need a download or an optional package."""
+    """A system or re-ranker that may need a download or optional package."""
 
     def fetch(self) -> None:
         """Download the files that `describe` needs; raises DownloadError if that fails."""
@@ -292,27 +291,27 @@ class Fetched(Protocol):
 
 @runtime_checkable
 class Installed(Protocol):
-    """A system that leaves tables or indexes on a server."""
+    """A system that creates tables or indexes on a server."""
 
     def uninstall(self) -> list[str]:
-        """Remove everything that Weir created on the server; return the names of these tables or indexes."""
+        """Remove all tables or indexes that Weir created on the server; return their names."""
 
 
 @runtime_checkable
 class CollectionAware(Protocol):
-    """A system or re-ranker that depends on the collection, for example by its prompts."""
+    """A system or re-ranker that depends on the collection, for example by prompts."""
 
     def adapted_to(self, collection: str, instruction: str) -> object:
-        """Return the system or re-ranker adapted to a collection and its instruction, "" for none."""
+        """Return the system or re-ranker adapted to a collection and its instruction ("" for none)."""
 
 
 @runtime_checkable
 class FieldReader(Protocol):
-    """A system or re-ranker that says which fields of documents it reads."""
+    """A system or re-ranker that reads certain fields of documents."""
 
     def fields_read(self) -> tuple[str, ...]:
-        """Return the fields, or views such as "title text", that are read; their content is part of the key of
-        stored results."""
+        """Return the fields, or joined views such as "title text", that are read; their content is part of
+        stored results' keys."""
 
 
 @runtime_checkable
@@ -321,32 +320,31 @@ class ApproximateSearcher(Protocol):
 
     def loss(self, queries: Queries, k: int) -> Loss:
         """Return the mean shares of the exact k best documents missed, by cause; raises BadValue for an exact
-        search.
-        """
+        search."""
 
 
 @runtime_checkable
 class CandidateSource(Protocol):
-    """A system that may return candidates, which are all re-ranked by default."""
+    """A system that may return candidates, which are all re-ranked by default, not only the first."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """Return the depth to which all candidates are read; None for a ranking: only its first documents are
-        re-ranked.
+        """Return the depth that reads all candidates; None if the system ranks, and only its first documents
+        are re-ranked.
 
-        k: number of results asked for.
-        documents: number of documents in the collection.
+        k: results asked for.
+        documents: size of the collection.
         """
 
     def is_drawn(self) -> bool:
-        """Return True if the candidates are in a random order."""
+        """Return True if the order of the candidates is random."""
 
 
 @runtime_checkable
 class Compiled(Protocol):
-    """A system with compiled kernels, which are loaded before times are measured."""
+    """A system with compiled kernels, loaded before times are measured."""
 
     def kernels(self, documents: int) -> tuple[str, ...]:
-        """Return the groups of compiled kernels (`kernel_kinds`) that a search of so many documents calls."""
+        """Return the groups of compiled kernels that a search of `documents` documents calls."""
 
 
 @runtime_checkable
@@ -354,8 +352,8 @@ class Scorer(Protocol):
     """Scores candidate documents of queries."""
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, float64[candidates], in the order of candidates.doc, whose numbers
-        are the corpus's."""
+        """Return each candidate's score, float64[candidates], in the order of candidates.doc, numbers in the
+        corpus."""
 
     def costs(self) -> Costs:
         """Return the costs so far."""
@@ -363,7 +361,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TermScores:
-    """The score that one term of a query adds to each candidate."""
+    """The score that one query term adds to each candidate."""
 
     term: str
     field: str
@@ -377,7 +375,7 @@ class TermScored(Protocol):
     """A searcher whose scores are sums over query terms."""
 
     def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
-        """Return the score that each term adds to each candidate of the single query in `queries`."""
+        """Return the score that each term of the one query adds to each candidate."""
 
 
 @runtime_checkable
@@ -385,28 +383,27 @@ class IndexFree(Protocol):
     """A retriever that may score documents without an index."""
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
-        """Return a scorer; None if these settings need an index."""
+        """Return a scorer of the corpus's documents; None if these settings need an index."""
 
 
 @runtime_checkable
 class Reranker(Protocol):
-    """A frozen dataclass that re-orders results; `str()` gives its name."""
+    """A re-ranker of results: a frozen dataclass, named by `str()`."""
 
     @property
     def depth(self) -> int | None:
-        """Number of documents scored; None for the first DEPTH of a search, or all listed candidates."""
+        """Documents scored of each ranking; None for the first 100 of a search, or all listed candidates."""
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the scores, as JSON, the key of stored results; downloads and loads
-        nothing."""
+        """Return everything that decides the scores, as JSON: the key of stored results. Downloads nothing."""
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> Scorer:
-        """Return a scorer of a corpus's documents; the indexes it needs come from the context's shelf."""
+        """Return a scorer of a corpus's documents; needed indexes come from the context's shelf."""
 
 
 @dataclass(frozen=True)
 class PromptPlan:
-    """Prompts and tokens that a re-ranking by a language model takes at most."""
+    """Upper bounds of a language model's prompts and tokens for a re-ranking."""
 
     prompts: int
     """Prompts for all queries."""
@@ -420,7 +417,7 @@ class PromptPlan:
 
 @runtime_checkable
 class Prompting(Reranker, Protocol):
-    """A re-ranker by a language model, whose requests can be bounded before it runs."""
+    """A re-ranker by a language model that can bound its requests in advance."""
 
     @property
     def service(self) -> str:
@@ -431,13 +428,14 @@ class Prompting(Reranker, Protocol):
         """True if the model runs on this machine, at no price."""
 
     def for_collection(self, dataset: Dataset) -> Prompting:
-        """Return the re-ranker adapted to a collection, with its objective if one is known."""
+        """Return the re-ranker for a collection, without an objective in its prompts if neither settings nor
+        queries state one."""
 
     def asked(self) -> dict[str, object]:
         """Return everything that decides the prompts; equal values share stored answers."""
 
     def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:
-        """Return upper bounds of the prompts and tokens that re-ranking takes.
+        """Return upper bounds of the prompts and tokens to re-rank a collection.
 
         depths: int64[queries], documents to re-rank.
         """
@@ -445,15 +443,14 @@ class Prompting(Reranker, Protocol):
     def plan_words(
         self, candidates: int, queries: int, document_bytes: float, query_bytes: float
     ) -> PromptPlan:
-        """Return upper bounds of the prompts and tokens, estimated from mean lengths in bytes.
+        """Return the bounds of `plan_prompts`, estimated from mean lengths in bytes.
 
-        candidates: documents to re-rank for each query.
+        candidates: documents to re-rank per query.
         """
 
 
 def check_depth(name: str, depth: object) -> None:
-    """Raise BadValue, naming the system `name`, unless depth is None or a whole number from 1 to
-    MAX_DEPTH."""
+    """Raise BadValue, naming the system `name`, unless depth is None or a whole number from 1 to 10 million."""
     if depth is not None:
         check_whole(f"{name}: depth", depth, 1, MAX_DEPTH)
 
@@ -465,8 +462,7 @@ def check_k(k: int) -> None:
 
 
 def described_depth(depth: int | None) -> dict[str, object]:
-    """Return the entries for a re-ranker's depth in its description; None counts as DEPTH, an explicit DEPTH
-    is marked."""
+    """Return {"depth": depth} for a re-ranker's description, 100 for None; an explicit 100 adds {"named": True}."""
     # A named depth of DEPTH is another system than none: without a name all candidates are scored.
     entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}
     return entries | ({"named": True} if depth == DEPTH else {})
@@ -480,8 +476,8 @@ def folder_of(context: Context) -> Path:
 
 
 def searches_once_indexed(system: T) -> T:
-    """Make `search` of unindexed systems of this class raise NotIndexed; return the class. Other values are
-    returned unchanged."""
+    """Make `search` of a class's unindexed systems raise NotIndexed, and return the class; other values
+    unchanged."""
     if isinstance(system, type) and not any("__getattr__" in vars(kind) for kind in system.__mro__):
         setattr(system, "__getattr__", _missing)  # noqa: B010  a method would hide all attributes from type checkers
     return system
@@ -504,15 +500,15 @@ RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker", reranker_nam
 
 
 def called(name: str, positional: list[object], settings: dict[str, object]) -> str:
-    """Return the text of a call, such as name("first", key=value); the bare name without arguments."""
+    """Return a call as text, such as name("first", key=value); without arguments the bare name."""
     inside = [printed(v) for v in positional] + [f"{k}={printed(v)}" for k, v in settings.items()]
     return f"{name}({', '.join(inside)})" if inside else name
 
 
 @checked
 def usage(name: str) -> str:
-    """Return a system or re-ranker with all settings and their defaults, as text; raises UnknownName for
-    another name."""
+    """Return the call of a system or re-ranker with all settings and defaults; raises UnknownName for another
+    name."""
     builder = SYSTEMS.get(name) if name in SYSTEMS else RERANKERS.get(name)
     arguments = []
     for parameter in inspect.signature(builder).parameters.values():

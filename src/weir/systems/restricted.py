@@ -1,7 +1,4 @@
-"""Search permitted documents only, by each query's candidates, exclusions and filter.
-
-Forbidden documents are removed before the cut at k, also in parts of a system.
-"""
+"""Search permitted documents only: each query's candidates, exclusions and filter apply before the cut at k."""
 
 from __future__ import annotations
 
@@ -33,14 +30,14 @@ BLOCK_ROWS = 1 << 24
 
 @runtime_checkable
 class RestrictedSearcher(Protocol):
-    """A searcher that itself applies the candidates, exclusions and filters of queries."""
+    """A searcher that applies the queries' candidates, exclusions and filters itself."""
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """Return the k best permitted documents of each query."""
 
 
 def unrestricted(queries: Queries) -> Queries:
-    """Return the queries without candidates, exclusions and filters; the same object if they have none."""
+    """Return the queries without candidates, exclusions and filters; the same object if there are none."""
     metadata = queries.metadata
     if metadata is None:
         return queries
@@ -52,8 +49,10 @@ def unrestricted(queries: Queries) -> Queries:
 
 
 def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-    """Return the k best permitted documents of each query; raises BadValue for filters that were not
-    evaluated, warns (RankingWarning) of queries left with fewer."""
+    """Return the k best permitted documents of each query; raises BadValue for filters that were not evaluated.
+
+    Warns (RankingWarning) if searches of a costly system leave queries with fewer.
+    """
     if unrestricted(queries) is queries:
         return searcher.search(queries, k, context)
     if isinstance(searcher, RestrictedSearcher):
@@ -74,9 +73,8 @@ def asked_further(
 
     depths: smallest and largest search depth if queries have candidates or filters.
 
-    Queries with too few permitted documents are searched again at twice the depth, until no more come or the
-    largest depth is reached. If the service fails after a first answer, the answers so far count. Warns
-    (RankingWarning) of queries that still lack documents.
+    Queries that lack documents are searched again at twice the depth. If the service fails after a first
+    answer, the answers so far count. Warns (RankingWarning) of queries that still lack documents.
     """
     free, (candidates, excluded) = unrestricted(queries), _lists(queries)
     depth = k + _longest(excluded)
@@ -107,7 +105,7 @@ def asked_further(
 
 
 def note_lacking(run: Run, queries: Queries, k: int, seen: str) -> None:
-    """Warn (RankingWarning) of queries with fewer than k results though more documents are permitted.
+    """Warn (RankingWarning) of queries with fewer than k results although more documents are permitted.
 
     seen: depth of the search, as text.
     """
@@ -165,7 +163,7 @@ def scored_candidates(
     """Return the k best permitted documents of each query: among its listed candidates, or by a search if it
     lists none.
 
-    scorer: scores candidates as the searcher would; candidates with LOWEST_SCORE are left out.
+    scorer: scores as the searcher does; candidates with LOWEST_SCORE are left out.
     """
     candidates, _ = _lists(queries)
     if candidates is None:
@@ -184,8 +182,8 @@ def scored_candidates(
 
 
 def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
-    """Return each query's listed candidates in a random order with a fixed seed, scores falling by 1; documents
-    that the corpus lacks are left out."""
+    """Return each query's listed candidates in random order with a fixed seed and falling scores; documents
+    missing in the corpus are left out."""
     candidates, _ = _lists(queries)
     if candidates is None:
         candidates = DocumentLists.of([[]] * len(queries))

@@ -1,4 +1,4 @@
-"""Systems without a search: stored rankings, and a collection's candidates."""
+"""Systems that do not search: stored rankings, and a collection's candidates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COLLECTION = "{dataset}"
 @named_arguments
 @dataclass(frozen=True)
 class StoredRun:
-    """Rank by a file of rankings in any known format; results are identified by its content, not its name.
+    """Rank by a file of rankings in any known format, identified by its content.
 
     A query that is not in the file has no results, with a warning. Raises BadValue for bad settings.
     """
@@ -87,10 +87,10 @@ class StoredRun:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> StoredRunSearcher:
-        """Return the searcher of the file; with NO_DOCUMENTS as the corpus no document is unknown.
+        """Return a searcher of the file's rankings; with NO_DOCUMENTS as the corpus every document is known.
 
-        Raises FormatError for a missing file and an invalid line, BadRanking for repeated documents, and for
-        unknown ones unless they are dropped.
+        Raises FormatError for a missing file or invalid line; BadRanking for repeated documents, and for
+        documents outside the corpus unless dropped.
         """
         self._content()
         with unquoted(Path(self.path), Path()):  # an experiment of somebody else's may name it
@@ -138,7 +138,7 @@ def _refuse_exchanged_columns(run: Run, docs: Ids) -> None:
 
 @dataclass(frozen=True, eq=False)
 class StoredRunSearcher:
-    """The rankings of a file, with documents numbered as in a collection."""
+    """Searches the rankings of a file, with the collection's document numbers."""
 
     system: StoredRun
     run: Run
@@ -153,9 +153,9 @@ class StoredRunSearcher:
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the first k results of each query; warns (RankingWarning) of queries without a ranking and
-        of dropped rows.
+        dropped rows.
 
-        Raises BadRanking if the file has none of several queries, BadValue for k below 1.
+        Raises BadRanking if none of several queries has a ranking, BadValue for k below 1.
         """
         query = queries.ids.codes(self.run.by_identifier(queries).queries.strings)[self.run.query_of_row()]
         count, missing = len(queries), np.setdiff1d(np.arange(len(queries)), query)
@@ -189,7 +189,7 @@ class StoredRunSearcher:
         return run
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Return True if the first k results would stay the same in a deeper search."""
+        """Return True if a deeper search would keep the first k results."""
         ptr, length = self.run.ptr, np.diff(self.run.ptr)
         tied_end = tied_at_end(ptr, tie_groups(ptr, self.run.score))
         return int(length.max(initial=0)) > k or not cut_in_ties(length, tied_end)[1]
@@ -206,9 +206,10 @@ class StoredRunSearcher:
 @named_arguments
 @dataclass(frozen=True)
 class CandidatePool:
-    """Rank a query's candidates in a random order with a fixed seed; needs no index and no text.
+    """Rank each query's listed candidates in random order with a fixed seed; needs no index and no text.
 
-    Scores fall by 1. A query without candidates has no results.
+    Scores fall by 1. A query without candidates has no results; a search in which no query lists any raises
+    BadValue.
     """
 
     __repr__ = system_text
@@ -245,7 +246,9 @@ class CandidatePoolSearcher:
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the first k permitted candidates of each query; warns (RankingWarning) if there are more.
-        Raises BadValue if none are listed."""
+
+        Raises BadValue if the queries list none.
+        """
         if queries.metadata is None or queries.metadata.candidates is None:
             raise BadValue(
                 "pool: the collection names no candidates; where the judged documents of a query are its candidates, "

@@ -52,7 +52,7 @@ def kernel_kinds() -> tuple[str, ...]:
 
 
 def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
-    """Return the groups of compiled kernels that a system and its parts call for so many documents."""
+    """Return the groups of compiled kernels that a system and its parts call for `documents` documents."""
     groups: dict[str, None] = {}
     for part in parts_of(system):
         if isinstance(part, Compiled):
@@ -61,7 +61,7 @@ def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
 
 
 def prepare(groups: Iterable[str], report: Callable[[str], None] | None = None) -> float:
-    """Compile or load these groups of kernels, once in a process; return the seconds taken.
+    """Compile or load groups of kernels, once in a process; return the seconds taken.
 
     report: called with a line before a group is compiled.
 

@@ -1,4 +1,4 @@
-"""The measures: each is a decorated function from a run joined with judgments to one number for each query."""
+"""The measures, each a function from a run matched with judgments to a value for each query."""
 
 # ruff: noqa: F403 - each file says in its `__all__` which measures it has
 

@@ -18,8 +18,10 @@ _OVER = {"over": ("ideal", "weights")}
 def Accuracy(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Share of returned pairs of a relevant and another document with the relevant one ranked higher.
 
-    Pairs are within the first k; unjudged documents are not relevant. 0 if nothing relevant was returned, 1
-    if only relevant documents were. Source: ir-measures Accuracy.
+    Within the first k; unjudged is not relevant. 0 if nothing relevant was returned, 1 if only relevant
+    documents were.
+
+    Source: ir-measures Accuracy.
     """
     rows = j.found(k, rel)
     query = j.query[rows]
@@ -33,8 +35,8 @@ def Accuracy(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def Compat(j: Judged, *, k: int | None = None, p: float = 0.95, over: str = "ideal") -> Float64:
     """Compatibility: rank-biased overlap of the ranking with the ideal ranking that is nearest to it.
 
-    The ideal ranking has the documents of a grade above 0, best grade first, then in the order returned.
-    Overlaps are weighted by p^(depth - 1) down to the end of the longer list; 0 if nothing is relevant.
+    The ideal ranking has the documents of a grade above 0, best grade first, then in the order returned; 0 if
+    there are none. Overlaps are weighted by p^(depth - 1) to the end of the longer list.
 
     p: probability of going on to the next rank, 0 to 0.9999.
     over: the divisor: "ideal" is the ideal's overlap with itself, "weights" the sum of the weights

@@ -1,4 +1,4 @@
-"""Arithmetic of measures: quotients, sums along rankings, gains, and the scale of grades."""
+"""Arithmetic for measures: quotients, sums along rankings, gains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GAINS = {"gain": _NAMED}
 
 
 def hit_counts(j: Judged, k: int | None, rel: float) -> Int64:
-    """Return the number of relevant documents among the first k (None: all) of each query, int64[queries]."""
+    """Return the number of relevant documents in the top k (None: all) of each query, int64[queries]."""
     return j.per_query(j.query, j.found(k, rel))
 
 
@@ -32,9 +32,9 @@ def returned_counts(j: Judged, k: int | None) -> Int64:
 
 
 def place_in_query(query: NDArray[np.integer]) -> Int64:
-    """Return the position, from 0, of each row among its query's rows, int64[n].
+    """Return the position, from 0, of each row within its query, int64[n].
 
-    query: query number of each row, ascending.
+    query: of each row, ascending.
     """
     return np.arange(len(query)) - np.searchsorted(query, query, side="left")
 
@@ -42,7 +42,7 @@ def place_in_query(query: NDArray[np.integer]) -> Int64:
 def sum_until(query: Int32, values: Float64) -> Float64:
     """Return the running sum of values within each query, float64[n].
 
-    query: query number of each row, ascending.
+    query: of each row, ascending.
     """
     sums = values.astype(np.float64)
     for rows in _by_place(query):
@@ -53,7 +53,7 @@ def sum_until(query: Int32, values: Float64) -> Float64:
 def sum_within(
     query: Int32, rank: NDArray[np.integer], values: Float64, of: Int32, until: NDArray[np.integer]
 ) -> Float64:
-    """Return, for each i, the sum of values of query of[i] at ranks up to until[i], float64; 0 without rows.
+    """Return, for each i, the sum of values of query of[i] at ranks up to until[i], float64; 0 if none.
 
     query, rank, values: of rows sorted by query, then rank.
     """
@@ -69,7 +69,7 @@ def _position(query: Int32, rank: NDArray[np.integer]) -> Int64:
 def product_before(query: Int32, values: Float64) -> Float64:
     """Return the product of the query's earlier values for each row, float64[n]; 1 for its first row.
 
-    query: query number of each row, ascending.
+    query: of each row, ascending.
     """
     products = np.ones(len(values))
     for rows in _by_place(query):
@@ -92,7 +92,7 @@ def ratio(above: NDArray[np.number], below: NDArray[np.number]) -> Float64:
 
 
 def gain_table(text: str) -> str:
-    """Return the text of a gain table, such as "1=1,2=3", sorted by grade; raises ValueError for other text."""
+    """Return a gain table such as "1=1,2=3" sorted by grade, as text; raises ValueError for other text."""
     pairs = [
         re.fullmatch(r"\s*([0-9]{1,5}(?:\.[0-9]{1,16})?)\s*=\s*([0-9.eE+-]{1,25})\s*", part)
         for part in text.split(",")
@@ -111,11 +111,10 @@ TABLE = {"gain": gain_table}
 
 
 def gain_of(grade: Grades, gain: str) -> Float64:
-    """Return the gain of each grade, float64[n]: the grade for "linear", 2^grade - 1 for "exp", or from a table
-    "1=2,3=9".
+    """Return the gain of each grade, float64[n]: the grade for "linear", 2^grade - 1 for "exp", or from a
+    table "1=2,3=9".
 
-    A grade below 0 gains 0; a grade that is not in the table gains itself. Raises BadValue for "exp" and a
-    grade above 500.
+    A grade below 0 gains 0; one absent from the table, itself. Raises BadValue for "exp" above grade 500.
     """
     worth = np.maximum(grade, 0).astype(np.float64)
     if gain == "exp":
@@ -130,8 +129,8 @@ def gain_of(grade: Grades, gain: str) -> Float64:
 
 
 def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Float64]:
-    """Return (query, rank, gain) of the documents among the first k with a gain above 0, int32[n], int32[n],
-    float64[n], by query, then rank.
+    """Return (query, rank, gain) of the documents in the top k with a gain above 0, n values each, by query,
+    then rank.
 
     gain: "linear", "exp" or a table, as for `gain_of`.
     """
@@ -144,10 +143,9 @@ def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Floa
 
 
 def ideal_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int64, Float64]:
-    """Return (query, rank, gain) of each document with a gain above 0 in the ideal ranking of all judged
-    documents, n values each, by query, then rank.
+    """Return (query, rank, gain) of the documents in the top k (None: all) of the ideal ranking with a gain
+    above 0, n values each, by query, then rank.
 
-    k: number of ranks; None for all.
     gain: "linear", "exp" or a table, as for `gain_of`.
     """
     query, rank = j.ideal_query(), j.ideal_rank()
@@ -169,7 +167,7 @@ SCALE = {"max_grade": (1.0, 100.0)}
 
 
 def refuse_beyond(j: Judged, max_grade: int) -> None:
-    """Raise BadValue if a judgment, returned or not, has a grade above `max_grade`, the highest of the scale."""
+    """Raise BadValue if any judgment has a grade above `max_grade`."""
     highest = j.ideal.max(initial=0)
     if highest > max_grade:
         raise BadValue(

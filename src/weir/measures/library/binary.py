@@ -1,4 +1,4 @@
-"""Measures of binary relevance (the grade is `rel` or better), and points of the precision-recall curve."""
+"""Measures of binary relevance (the grade is `rel` or better)."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def Success(j: Judged, *, k: int, rel: float = 1) -> Float64:
 def AP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Average precision: the mean, over all relevant documents, of the precision at the rank of each.
 
-    Relevant documents not found within the first k count 0; the divisor stays all of them. Its mean over queries is
-    MAP. Source: trec_eval m_map.c, m_map_cut.c.
+    Those not within the first k count 0. Its mean over queries is MAP. Source: trec_eval m_map.c,
+    m_map_cut.c.
     """
     rows = j.found(k, rel)
     query = j.query[rows]
@@ -68,7 +68,8 @@ def RR(j: Judged, *, k: int | None = None, of: str = "relevant", rel: float = 1)
     """Reciprocal rank: 1 / rank of the first relevant document within the first k, else 0.
 
     Its mean over queries is MRR.
-    of: "relevant", or "best" for a relevant document of the query's highest grade only, as in BIRCO.
+
+    of: "relevant", or "best" for only relevant documents of the query's highest grade, as in BIRCO.
 
     Source: trec_eval m_recip_rank.c; BIRCO rank2metric.py.
     """
@@ -136,7 +137,7 @@ def _curve(j: Judged, k: int | None, rel: float) -> tuple[Int64, Int32, Int64, F
 
 
 def needed_at(relevant: Int64, recall: float, rounding: str) -> Float64:
-    """Return the number of relevant documents that must be found for a recall, whole float64[queries].
+    """Return the number of relevant documents that a recall requires, whole float64[queries].
 
     relevant: number of relevant documents, int64[queries].
     rounding: "up" rounds up but drops a fraction below 0.1, "nearest" rounds halves up.

@@ -16,11 +16,11 @@ __all__ = ["ERR", "nERR"]
 def ERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     """Expected reciprocal rank: the expected 1 / rank at which a reader stops, once satisfied.
 
-    A document of grade g satisfies with probability (2^g - 1) / 2^max_grade, an unjudged one never. 0 if
+    A document of grade g satisfies with probability (2^g - 1) / 2^max_grade, an unjudged one never; 0 if
     nothing relevant is among the first k.
 
-    max_grade: highest grade of the scale, from 1 to 100, not of the judgments: 4 in gdeval, so that binary
-        judgments give small values; a higher grade is refused.
+    max_grade: highest grade of the scale, 1 to 100, not of the judgments: 4 in gdeval, so binary judgments
+        give small values; a higher grade is refused.
 
     Source: Chapelle et al. 2009; gdeval.pl of TREC's Web track.
     """
@@ -33,9 +33,9 @@ def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     """Expected reciprocal rank divided by that of the best possible ranking, cut at the same rank.
 
     The best ranking has every judged document, by descending grade; 0 if nothing is relevant. NERR8 to NERR11
-    ("nearly" ERR) are other measures.
+    are other measures.
 
-    max_grade: highest grade of the scale, from 1 to 100; a higher grade is refused.
+    max_grade: highest grade of the scale, 1 to 100; a higher grade is refused.
 
     Source: Chapelle et al. 2009; normalised as nDCG is, and ERR-IA in ndeval.
     """
@@ -48,7 +48,7 @@ def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
 
 
 def satisfies(j: Judged, grade: Grades, max_grade: int) -> Float64:
-    """Return the probability that each document satisfies, (2^grade - 1) / 2^max_grade, float64[n].
+    """Return the probability (2^grade - 1) / 2^max_grade for each grade, float64[n].
 
     Raises BadValue for a grade above `max_grade`.
     """
@@ -59,6 +59,6 @@ def satisfies(j: Judged, grade: Grades, max_grade: int) -> Float64:
 def stopped_at(j: Judged, query: Int32, rank: Int32 | Int64, stop: Float64) -> Float64:
     """Return each query's expected reciprocal rank at which a reader stops, float64[queries]; 0 without rows.
 
-    query, rank, stop: of each row, by query, then rank; `stop` is the probability of stopping there.
+    stop: probability of stopping at each row; rows are sorted by query, then rank.
     """
     return j.total(query, stop * product_before(query, 1.0 - stop) / rank)

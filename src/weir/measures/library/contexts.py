@@ -1,5 +1,5 @@
-"""Measures of retrieved contexts and their nuggets; generated text is not read. Relevant: the grade is `rel`
-or better."""
+"""Measures of retrieved contexts and their nuggets, not of generated text. Relevant: the grade is `rel` or
+better."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ VITAL_WEIGHT = 1.0
 def ContextPrecision(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """The mean, over the relevant documents among the first k, of the precision at the rank of each.
 
-    AP divides by all relevant documents, this by those found: misses cost nothing, and finding one more can
-    lower the value. 0 if none is found. It is ragas' context_precision and DeepEval's contextual precision;
-    ragas' id_based_context_precision is SetP. Source: documentation of ragas 0.3 and of DeepEval.
+    Unlike AP, misses cost nothing, and finding one more can lower the value; 0 if none is found. It is ragas'
+    context_precision and DeepEval's contextual precision; ragas' id_based_context_precision is SetP.
+
+    Source: documentation of ragas 0.3 and of DeepEval.
     """
     rows = j.found(k, rel)
     query = j.query[rows]
@@ -44,15 +45,15 @@ def NuggetRecall(
 ) -> Float64:
     """Share of a query's nuggets that a document within the first k supports; also called context recall.
 
-    All nuggets of the judgments count, also unsupported ones, which StRecall skips.
+    All judged nuggets count, also unsupported ones, unlike in StRecall.
 
     importance: "all" counts every nugget alike, "vital" only vital ones, "weighted" by weight: 1 for vital,
         0.5 for okay.
-    partial: credit, 0 to 1, for a nugget supported only with a grade above 0 and below `rel`.
+    partial: credit, 0 to 1, for a nugget supported only with a grade above 0 and below `rel`; nuggetizer's
+        strict scores have 0, its others 0.5.
 
-    nuggetizer scores answers so: strict_all_score and strict_vital_score with partial=0, all_score and
-    vital_score with partial=0.5. Source: Pradeep et al. 2025 (AutoNuggetizer, TREC 2024 RAG); nuggetizer
-    core/metrics.py; ragas context_recall, whose nuggets are statements.
+    Source: Pradeep et al. 2025 (AutoNuggetizer, TREC 2024 RAG); nuggetizer core/metrics.py; ragas
+    context_recall, whose nuggets are statements.
     """
     seen = intents_of(j)
 
@@ -67,9 +68,8 @@ def nuggets_found(
 ) -> Float64:
     """Return the share of each query's nuggets that are found, float64[queries]; 0 without nuggets.
 
-    served: maps a grade to the probability, float64[nuggets], that a document of at least this grade was
-        seen.
-    importance: "all" counts every nugget alike, "weighted" by its weight, "vital" only vital nuggets.
+    served: maps a grade to the probability that a document of at least this grade was seen, float64[nuggets].
+    importance: "all" counts every nugget alike, "weighted" by its weight, "vital" only vital ones.
     partial: credit for a grade above 0 but below `rel`.
     """
     weight = np.ones(len(seen.qrels.query)) if seen.qrels.weight is None else seen.qrels.weight

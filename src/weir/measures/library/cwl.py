@@ -1,8 +1,7 @@
 """C/W/L measures: the expected gain per document seen by a reader who goes on from each rank with some
 probability.
 
-A document's gain is grade / `max_grade`, 0 if unjudged. Without a cut-off the reader may go on to rank 1,000,
-as in cwl_eval.
+A document's gain is grade / `max_grade`, 0 if unjudged. Without a cut-off the reader stops at rank 1,000.
 """
 
 from __future__ import annotations
@@ -69,11 +68,11 @@ def INST(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4)
 def NERR8(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
     """Nearly expected reciprocal rank: the mean gain of a reader who stops with a probability equal to the gain.
 
-    The gain is grade / max_grade; k documents are seen at most.
+    k documents are seen at most. Equation 8 of the paper.
 
     max_grade: highest grade of the scale; a higher grade is refused.
 
-    Equation 8 of the paper. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
     """
     return _seen(j, k, max_grade, lambda gain, _: 1.0 - gain)
 
@@ -114,10 +113,7 @@ def NERR11(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 
 
 
 def patience(rank: Float64) -> Float64:
-    """Return ((rank - 1) / rank)^2, the probability of going on in INSQ and INST, float64.
-
-    rank: the rank, plus 2T in INSQ, plus T and the gain still wanted in INST.
-    """
+    """Return ((rank - 1) / rank)^2, the probability of going on in INSQ and INST, float64."""
     return np.square((rank - 1.0) / rank)
 
 

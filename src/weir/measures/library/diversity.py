@@ -1,7 +1,6 @@
-"""Measures of rankings that should serve every intent (subtopic) of a query. Relevant: the grade is `rel` or
-better.
+"""Measures of serving every intent (subtopic) of a query. Relevant: the grade is `rel` or better.
 
-Only intents with a known relevant document count, all alike; a query without any scores 0.
+Only intents with a relevant document count, all alike; a query without any scores 0.
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ def alpha_nDCG(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: floa
     """Gain of documents that serve intents not served before, divided by that of a near-ideal ranking.
 
     A document adds (1 - alpha)^s / log2(rank + 1) for each intent it serves, if s documents above serve it
-    too. The ideal ranking greedily takes the best document at each rank, as in ndeval, so values may slightly
-    exceed 1.
+    too. The ideal ranking is greedy, so values may slightly exceed 1.
 
     alpha: loss of worth by each such document, 0 to 1.
 
@@ -53,10 +51,11 @@ def alpha_nDCG(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: floa
 def alpha_DCG(j: Judged, *, k: int, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Gain of documents that serve intents not served before, divided by that of serving all at every rank.
 
-    The gain is as in alpha_nDCG; the divisor is the same for all queries with as many intents.
+    The gain is as in alpha_nDCG. ndeval does not divide at k = 1.
+
     alpha: loss of worth by each document above that serves the intent too, 0 to 1.
 
-    ndeval does not divide at k = 1. Source: Clarke et al. 2008; ndeval 4.5.
+    Source: Clarke et al. 2008; ndeval 4.5.
     """
     return _by_perfect(intents_of(j), k, rel, alpha, logarithmic)
 
@@ -65,11 +64,12 @@ def alpha_DCG(j: Judged, *, k: int, alpha: float = 0.5, rel: float = 1) -> Float
 def ERR_IA(j: Judged, *, k: int, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Expected reciprocal rank averaged over intents, divided by that of serving all of them at every rank.
 
-    A document adds (1 - alpha)^s / rank for each intent it serves, if s documents above serve it too.
+    A document adds (1 - alpha)^s / rank for each intent it serves, if s documents above serve it too. ndeval
+    does not divide at k = 1.
 
     alpha: probability that one document satisfies, 0 to 1.
 
-    ndeval does not divide at k = 1. Source: Chapelle et al. 2009; ndeval 4.5.
+    Source: Chapelle et al. 2009; ndeval 4.5.
     """
     return _by_perfect(intents_of(j), k, rel, alpha, reciprocal)
 
@@ -92,8 +92,9 @@ def NRBP(
 ) -> Float64:
     """Novelty- and rank-biased precision: RBP averaged over intents, where repetition counts less.
 
-    The sum of (1 - alpha)^s beta^(rank - 1) over documents and the intents that each serves, times 1 - (1 - alpha)
-    beta, divided by the number of intents with a relevant document; s documents above serve the intent too.
+    A document adds (1 - alpha)^s beta^(rank - 1) for each intent it serves, if s documents above serve it
+    too; the sum is multiplied by 1 - (1 - alpha) beta and divided by the number of intents.
+
     alpha: loss by repetition, 0 to 1.
     beta: probability of going on to the next rank.
 
@@ -166,20 +167,20 @@ def intents_of(j: Judged) -> JudgedIntents:
 
 
 def logarithmic(rank: Float64) -> Float64:
-    """Return the discount 1 / log2(rank + 1) of each rank, float64[n]."""
+    """Return 1 / log2(rank + 1) for each rank, float64[n]."""
     weight: Float64 = 1.0 / np.log2(rank + 1.0)
     return weight
 
 
 def reciprocal(rank: Float64) -> Float64:
-    """Return the discount 1 / rank of each rank, float64[n]."""
+    """Return 1 / rank for each rank, float64[n]."""
     return 1.0 / rank
 
 
 def gained_by(seen: JudgedIntents, found: tuple[Int32, Int32], alpha: float, discount: Discount) -> Float64:
     """Return each query's gain from (intent, rank) pairs, sorted by intent, then rank, float64[queries].
 
-    A pair gains its rank's discount, times 1 - alpha for each earlier document of the intent.
+    A pair adds its rank's discount, times 1 - alpha for each earlier document of the intent.
     """
     intent, rank = found
     worth = powers(1.0 - alpha, place_in_query(intent)) * discount(rank.astype(np.float64))

@@ -1,5 +1,5 @@
-"""Measures that trec_eval calls experimental: gains relative to the possible gain. Relevant: the grade is
-`rel` or better."""
+"""trec_eval's experimental measures: gains relative to the possible gain. Relevant: the grade is `rel` or
+better."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ __all__ = ["G", "RnDCG", "binG", "nDCG_rel"]
 def G(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
     """Normalised gain: each gain divided by a logarithm of the possible gain that was missed up to its rank.
 
-    A gain is divided by log2(2 + c - s), with c the best ranking's gain so far, at least 1 for each rank, and
-    s that of this one; the sum is divided by all possible gain.
+    A gain is divided by log2(2 + c - s): c is the best ranking's gain so far, at least 1 for each rank, s
+    this one's. The sum is divided by all possible gain.
+
     gain: "linear", "exp" or a table such as "1=1,2=3", as in DCG.
 
     Source: trec_eval m_G.c.
@@ -54,9 +55,10 @@ def binG(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
 @measure("nDCG_rel", choices=GAINS, within=TABLE)
 def nDCG_rel(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
-    """Mean of nDCG over the ranks of the relevant documents, each ranking cut there.
+    """Mean of nDCG over the ranks of the relevant documents (of a gain above 0), each ranking cut there.
 
-    A document that is not found has the nDCG of the whole ranking. Relevant documents are those with a gain.
+    A document that is not found has the nDCG of the whole ranking.
+
     gain: "linear", "exp" or a table such as "1=1,2=3", as in DCG.
 
     Source: trec_eval m_ndcg_rel.c.
@@ -76,8 +78,8 @@ def nDCG_rel(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float6
 def RnDCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
     """Mean of nDCG at the last rank of each grade in the ideal ranking.
 
-    With 5 documents of grade 2 and 3 of grade 1 these are ranks 5 and 8, and the end of a ranking that is
-    longer by two or more. Fractional grades are refused.
+    5 documents of grade 2 and 3 of grade 1 give ranks 5 and 8; the end counts too in a ranking longer by two
+    or more. Fractional grades are refused.
 
     gain: "linear", "exp" or a table such as "1=1,2=3", as in DCG.
 

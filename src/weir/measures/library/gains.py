@@ -38,7 +38,7 @@ def DCG(
     Grades below 0 and unjudged documents gain nothing.
 
     gain: "linear" is the grade (trec_eval), "exp" is 2^grade - 1 (gdeval, Burges 2005), a table such as
-        "1=1,2=3" gives the gain of each grade, others being their own gain.
+        "1=1,2=3" gives the gain of its grades, others gaining themselves.
     base: base of the logarithm, 1.01 to 1000.
     discount: "trec" divides by log(rank + 1), "original" by log(rank) from rank = base on, by 1 before.
 
@@ -71,7 +71,7 @@ def nDCG(
     The ideal ranking has every judged document, found or not. 0 if nothing is relevant.
 
     gain: "linear" (trec_eval, BEIR), "exp" (gdeval) or a table such as "1=1,2=3", as in DCG.
-    base: base of the logarithm, which cancels out for the discount "trec".
+    base: base of the logarithm; no effect with discount "trec".
     discount: "trec" or "original", as in DCG.
 
     Source: Järvelin and Kekäläinen 2002; trec_eval m_ndcg_cut.c.
@@ -84,8 +84,7 @@ def nDCG(
 def SDCG(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
     """Scaled discounted cumulative gain: divided by that of k documents of the highest grade.
 
-    Unlike nDCG's, the divisor does not depend on the judgments, so a query with few relevant documents cannot
-    reach 1.
+    A query with fewer such documents cannot reach 1.
 
     max_grade: highest grade of the scale, 1 to 100; a higher grade is refused.
 
@@ -106,7 +105,7 @@ def divisor_at(rank: NDArray[np.integer], base: float, discount: str) -> Float64
     """Return the divisor of a gain at each rank, float64[n].
 
     base: of the logarithm.
-    discount: "trec" divides by log(rank + 1), "original" by log(rank) from rank = base on, by 1 before.
+    discount: "trec" gives log(rank + 1), "original" log(rank) from rank = base on, 1 before.
     """
     divisor: Float64 = np.log2(rank + (1.0 if discount == "trec" else 0.0)) / math.log2(base)
     return divisor if discount == "trec" else np.where(rank < base, 1.0, divisor)
@@ -114,10 +113,9 @@ def divisor_at(rank: NDArray[np.integer], base: float, discount: str) -> Float64
 
 @measure("NCG", choices=GAINS, within=TABLE)
 def NCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
-    """Normalised cumulative gain: recall that counts grades, out of the best that k documents could hold.
+    """Normalised cumulative gain: the gain of the first k, divided by that of the k best judged documents.
 
-    The sum of the gains of the first k, divided by that of the k best judged documents; 0 if nothing is
-    relevant. With binary judgments it is R_cap@k.
+    0 if nothing is relevant. With binary judgments it is R_cap@k.
 
     gain: "linear", "exp" or a table such as "1=1,2=3", as in DCG.
 
@@ -132,8 +130,8 @@ def Q(j: Judged, *, k: int | None = None, beta: float = 1.0, gain: str = "linear
     """Q-measure: average precision whose precision is blended with the gain so far.
 
     A document of a grade above 0 at rank i adds (c + beta g) / (i + beta g*): c such documents and gain g so
-    far, g* the largest gain of i documents. The sum is divided by all documents of a grade above 0. 0 if
-    there are none.
+    far, g* the largest gain of i documents. The sum is divided by the number of such documents; 0 without
+    any.
 
     beta: weight of gains, 0 to 1000; 0 gives AP.
     gain: "linear" or "exp", as in DCG.

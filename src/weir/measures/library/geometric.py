@@ -1,5 +1,4 @@
-"""Measures whose mean over queries is geometric, so that values are logarithms. Relevant: the grade is `rel`
-or better."""
+"""Measures with a geometric mean over queries; values are logarithms. Relevant: the grade is `rel` or better."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Measures for incomplete judgments, and shares of a ranking that were judged. Relevant: the grade is `rel`
-or better.
+"""Measures for incomplete judgments. Relevant: the grade is `rel` or better.
 
-A grade below 0 means pooled but not judged, as in trec_eval. A cut-off first cuts the ranking, as its option
--M.
+A grade below 0 means pooled but not judged, as in trec_eval; k cuts the ranking first.
 """
 
 from __future__ import annotations
@@ -49,8 +47,9 @@ def bpref(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Share of preferences kept: how few judged non-relevant documents rank above relevant ones.
 
     With R relevant and N judged non-relevant documents, each returned relevant one adds 1 - min(n, R) /
-    min(N, R), with n judged non-relevant above it (1 if n is 0); the sum is divided by R. Unjudged documents
-    are skipped. Source: Buckley and Voorhees 2004; trec_eval m_bpref.c.
+    min(N, R), with n judged non-relevant above it; the sum is divided by R.
+
+    Source: Buckley and Voorhees 2004; trec_eval m_bpref.c.
     """
     rows, count = j.found(k, rel), j.relevant(rel)
     query = j.query[rows]
@@ -64,10 +63,11 @@ def bpref(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def infAP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Inferred average precision: AP estimated from judgments of a random part of the pool.
 
-    A relevant document at rank i adds 1/i + (i-1)/i * p/(i-1) * (r + e) / (r + n + 2e); at rank 1 it adds 1.
-    Above it are r relevant, n judged non-relevant and p pooled documents; e = 0.00001. The sum is divided by
-    the number of relevant documents. A grade below 0 means pooled but not judged. Source: Yilmaz and Aslam
-    2006; trec_eval m_infap.c.
+    A relevant document at rank i adds 1/i + (i-1)/i * p/(i-1) * (r + e) / (r + n + 2e): above it are r
+    relevant, n judged non-relevant and p pooled documents; e = 0.00001. The sum is divided by the number of
+    relevant documents. A grade below 0 means pooled but not judged.
+
+    Source: Yilmaz and Aslam 2006; trec_eval m_infap.c.
     """
     rows = j.found(k, rel)
     query, rank = j.query[rows], j.rank[rows].astype(np.float64)

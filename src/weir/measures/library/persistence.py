@@ -19,8 +19,8 @@ _GAINS: dict[str, tuple[Setting, ...]] = {"gain": ("binary", "scaled")}
 def RBP(j: Judged, *, k: int | None = None, p: float = 0.8, gain: str = "binary", rel: float = 1) -> Float64:
     """Rank-biased precision: the gain of a reader who goes on to each next rank with probability p.
 
-    (1 - p) times the sum of gain * p^(rank - 1); 0 if nothing relevant was returned, below 1 for a full list
-    of relevant documents (see RBP_residual).
+    (1 - p) times the sum of gain * p^(rank - 1), so below 1 even for a list of only relevant documents (see
+    RBP_residual).
 
     p: probability of going on to the next rank, 0 to 0.9999; trec_eval's default is 0.9.
     gain: "binary" is 1 for a relevant document (ir-measures' RBP(rel=1)), "scaled" is its grade divided by
@@ -40,8 +40,8 @@ def RBP(j: Judged, *, k: int | None = None, p: float = 0.8, gain: str = "binary"
 def RBP_residual(j: Judged, *, k: int | None = None, p: float = 0.8) -> Float64:
     """The most that RBP could rise if every unjudged document, and all beyond the list, were relevant.
 
-    The true value lies between RBP and RBP + RBP_residual; 1 if nothing was returned. A grade below 0 counts
-    as unjudged, as in trec_eval, which leaves out the part beyond a wholly judged list.
+    1 if nothing was returned. A grade below 0 counts as unjudged; trec_eval leaves out the part beyond a
+    wholly judged list.
 
     p: probability of going on to the next rank, 0 to 0.9999.
 

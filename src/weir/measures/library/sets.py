@@ -1,5 +1,4 @@
-"""Measures of the returned documents, with a cut-off the first k, as a set; counts. Relevant: the grade is
-`rel` or better."""
+"""Measures of the returned documents (the first k) as a set. Relevant: the grade is `rel` or better."""
 
 from __future__ import annotations
 
@@ -60,10 +59,11 @@ def SetR_cap(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def SetF(j: Judged, *, k: int | None = None, beta: float = 1.0, rel: float = 1) -> Float64:
     """Weighted harmonic mean of set precision and set recall: F1 of all that was returned.
 
-    beta: weight of recall relative to precision, 0 to 1000: (1 + beta²) P R / (beta² P + R). trec_eval and
-        ir-measures take beta².
+    0 if nothing relevant was returned.
 
-    0 if nothing relevant was returned. Source: van Rijsbergen 1979; trec_eval m_set_F.c.
+    beta: weight of recall, 0 to 1000: (1 + beta²) P R / (beta² P + R); trec_eval and ir-measures take beta².
+
+    Source: van Rijsbergen 1979; trec_eval m_set_F.c.
     """
     hits = hit_counts(j, k, rel)
     return _weighted(ratio(hits, returned_counts(j, k)), ratio(hits, j.relevant(rel)), beta)
@@ -83,10 +83,12 @@ def SetAP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def F(j: Judged, *, k: int, beta: float = 1.0, rel: float = 1) -> Float64:
     """Weighted harmonic mean of P@k and R@k: F1 at k.
 
-    Precision is divided by k even if fewer are returned; SetF@k divides by the number returned.
-    beta: weight of recall relative to precision, 0 to 1000: (1 + beta²) P R / (beta² P + R).
+    Precision divides by k even if fewer are returned, unlike SetF@k; 0 if nothing relevant is among the first
+    k.
 
-    0 if no relevant document is among the first k. Source: van Rijsbergen 1979; ranx f1@k.
+    beta: weight of recall, 0 to 1000: (1 + beta²) P R / (beta² P + R).
+
+    Source: van Rijsbergen 1979; ranx f1@k.
     """
     hits = hit_counts(j, k, rel)
     return _weighted(hits / k, ratio(hits, j.relevant(rel)), beta)
@@ -96,7 +98,7 @@ def F(j: Judged, *, k: int, beta: float = 1.0, rel: float = 1) -> Float64:
 def NumRet(j: Judged, *, k: int | None = None) -> Float64:
     """Number of documents returned, at most k.
 
-    Reported as the mean over queries; trec_eval prints the total. Source: trec_eval m_num_ret.c.
+    trec_eval prints the total over queries, not the mean. Source: trec_eval m_num_ret.c.
     """
     return returned_counts(j, k).astype(np.float64)
 
@@ -105,7 +107,7 @@ def NumRet(j: Judged, *, k: int | None = None) -> Float64:
 def NumRel(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of relevant documents, returned or not, at most k.
 
-    Reported as the mean over queries; trec_eval prints the total. Source: trec_eval m_num_rel.c.
+    trec_eval prints the total over queries, not the mean. Source: trec_eval m_num_rel.c.
     """
     count = j.relevant(rel)
     return (count if k is None else np.minimum(count, k)).astype(np.float64)
@@ -115,7 +117,7 @@ def NumRel(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def NumRelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of relevant documents among the first k.
 
-    Reported as the mean over queries; trec_eval prints the total. Source: trec_eval m_num_rel_ret.c; ir-measures'
+    trec_eval prints the total over queries, not the mean. Source: trec_eval m_num_rel_ret.c; ir-measures'
     NumRet(rel=1).
     """
     return hit_counts(j, k, rel).astype(np.float64)
@@ -125,7 +127,7 @@ def NumRelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def NumNonrelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of documents among the first k judged not relevant; a grade below 0 is no judgment.
 
-    Reported as the mean over queries; trec_eval prints the total. Source: trec_eval m_num_nonrel_judged_ret.c.
+    trec_eval prints the total over queries, not the mean. Source: trec_eval m_num_nonrel_judged_ret.c.
     """
     rows = j.found(k, 0) & (j.grade < rel)
     return j.per_query(j.query, rows).astype(np.float64)
@@ -141,7 +143,7 @@ def Utility(
     miss: float = 0.0,
     rel: float = 1,
 ) -> Float64:
-    """Utility of the returned set: a weight for each document, relevant or not, and for each relevant one missed.
+    """Utility of the returned set: a weight for each document returned and each relevant one missed, summed.
 
     hit: weight of a relevant document returned.
     noise: weight of any other document returned.

@@ -1,4 +1,4 @@
-"""Exact means over all orders of tied documents, for measures that sum over ranks."""
+"""Mean over all orders of tied documents, for measures that sum over ranks."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ TIED.add("Compat", OverTies(worth="grade"))
 
 
 def added(j: Judged, k: Cut, worth: NDArray[np.generic], weight: Weight | None = None) -> Float64:
-    """Return the mean, over all orders of tied documents, of the sum of worth times weight of the rank,
+    """Return the mean, over all orders of tied documents, of the sum of worth * weight(rank),
     float64[queries].
 
     k: last rank that counts, for all queries or for each; None for all ranks.
-    worth: float64[n], of each judged document in the join.
-    weight: maps ranks to weights, by default 1.
+    worth: of each judged document, float64[n].
+    weight: maps ranks to weights; None for 1.
     """
     groups = Groups.in_join(j)
     total = groups.sum(worth)

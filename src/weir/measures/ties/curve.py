@@ -1,4 +1,4 @@
-"""Exact means over all orders of tied documents, for interpolated precision."""
+"""Mean over all orders of tied documents, for interpolated precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact means over all orders of tied documents, for measures of diversity."""
+"""Mean over all orders of tied documents, for measures of diversity."""
 
 from __future__ import annotations
 

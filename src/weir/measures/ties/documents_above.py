@@ -1,4 +1,4 @@
-"""Exact means over all orders of tied documents, for measures that depend on the documents above each one."""
+"""Mean over all orders of tied documents, for measures that depend on the documents above each one."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Adds: TypeAlias = Callable[[Int64, Int64, Int64], Float64]
 
 
 def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds, k: int | None) -> Float64:
-    """Return how much `count` documents of each tie group add to a measure, as the mean over all orders of tied
-    documents, float64[groups].
+    """Return the sum of the contributions of `count` documents of each tie group, as the mean over all orders
+    of tied documents, float64[groups].
 
     others: number of marked documents among the group's other documents.
-    adds: contribution of a document, from group, rank and the number of the group's marked documents above it.
+    adds: contribution of a document, from group, rank and number of the group's marked documents above it.
     k: last rank that counts; None for all.
     """
     values = np.zeros(len(groups))
@@ -57,10 +57,10 @@ def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds
 
 
 def mean_by_marked_above(groups: Groups, marked: NDArray[np.bool_], adds: Adds, k: int | None) -> Float64:
-    """Return the mean, over all orders of tied documents, of the contribution of each tie group's marked rows,
+    """Return the mean contribution of each tie group's marked rows over all orders of tied documents,
     float64[groups].
 
-    adds: contribution of a row, from group, rank and the number of the query's marked rows above it.
+    adds: contribution of a row, from group, rank and number of the query's marked rows above it.
     k: last rank that counts; None for all.
     """
     count = groups.sum(marked)
@@ -71,7 +71,7 @@ def mean_by_marked_above(groups: Groups, marked: NDArray[np.bool_], adds: Adds, 
 
 
 def per_query(j: Judged, groups: Groups, values: Float64) -> Float64:
-    """Return the sum of `values`, float64[groups], over each query's groups, float64[queries]."""
+    """Return the sum of groups' values for each query, float64[queries]."""
     return j.total(groups.query.astype(np.int32), values)
 
 

@@ -1,4 +1,4 @@
-"""infAP over all orders of tied documents: its exact mean, and its values in the worst and the best order."""
+"""infAP over all orders of tied documents: mean, worst and best."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class TiedQueries:
 
     @staticmethod
     def of(judged: Judged, codes: Int64) -> TiedQueries:
-        """Return the queries with these numbers, int64[queries], ascending; each must have a tied judged
+        """Return the queries with these ascending numbers, int64[queries]; each must have a tied judged
         document."""
         part = judged.take(codes) if len(codes) < len(judged) else judged
         rows = np.flatnonzero(part.last > part.first)[::-1]
@@ -43,8 +43,7 @@ class TiedQueries:
         return TiedQueries(codes, part, nearest)
 
     def _tied_within(self, k: int | None) -> TiedQueries | None:
-        """Return the queries whose ties begin within the first k ranks (None: all queries); None if there are
-        none."""
+        """Return the queries whose ties begin within the first k ranks (None: all queries); None if none do."""
         if k is None or (reached := self.nearest <= k).all():
             return self
         some = np.flatnonzero(reached)
@@ -55,14 +54,14 @@ class TiedQueries:
 
 @dataclass(frozen=True, eq=False)
 class Tied:
-    """A join, and in blocks of about a million ranks the queries whose values ties may change."""
+    """A run matched with judgments, and, in blocks, its queries with tied judged documents."""
 
     judged: Judged
     parts: tuple[TiedQueries, ...]
 
     @staticmethod
     def of(judged: Judged) -> Tied:
-        """Return the join, with the queries that have a tied judged document."""
+        """Return the data with its queries that have a tied judged document."""
         ranked = judged if judged.intents is None else judged.intents.joined
         rows = np.flatnonzero(ranked.last > ranked.first)
         if len(rows) == 0:
@@ -74,7 +73,7 @@ class Tied:
         return Tied(judged, tuple(TiedQueries.of(judged, some) for some in np.split(codes, cuts)))
 
     def _seen_by(self, measure: Measure) -> Tied:
-        """Return the ties that can change this measure, given its cut-off and whether it condenses rankings."""
+        """Return the ties that can change this measure, given its cut-off and condensing."""
         whole = Tied.of(condensed_join(self.judged)) if measure.condensed else self
         k = None if measure.by_intent else measure.cutoff
         cut = (part._tied_within(k) for part in whole.parts)
@@ -85,7 +84,8 @@ def expected_values(measure: Measure, tied: Tied, values: Float64) -> Float64:
     """Return a measure's exact mean over all orders of tied documents, float64[queries].
 
     values: the measure in trec order, float64[queries].
-    Raises BadValue for a query with too many orders, if the measure has no formula.
+
+    Raises BadValue if a measure without a formula has too many orders.
     """
     rule, found = _rule(measure), values.copy()
     if rule.worth == "nothing":
@@ -106,7 +106,7 @@ def extreme_values(measure: Measure, tied: Tied, values: Float64, strict: bool) 
     """Return a measure's (smallest, largest) value over all orders of tied documents, float64[queries] each.
 
     values: the measure in trec order, float64[queries].
-    strict: for a measure without a rule, raise BadValue if there are too many orders to try; False gives NaN.
+    strict: if a measure without a rule has too many orders, raise BadValue; False gives NaN.
     """
     rule, low, high = _rule(measure), values.copy(), values.copy()
     if rule.worth == "nothing":

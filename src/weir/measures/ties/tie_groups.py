@@ -1,4 +1,4 @@
-"""Groups of documents of equal score, and each measure's rules for them, registered by `over_ties`."""
+"""Groups of documents of equal score, and rules of measures for them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ F = TypeVar("F", bound=Mean)
 
 @dataclass(frozen=True)
 class OverTies:
-    """How a measure's mean, worst and best value over orders of ties are computed; if a part is None, all
-    orders are tried."""
+    """How a measure's mean, worst and best value over orders of ties are computed; None tries all orders."""
 
     mean: Mean | None = None
     worth: Worth | None = None
@@ -45,10 +44,10 @@ TIED: Registry[OverTies] = Registry("measure under tie")
 
 
 def over_ties(name: str, worth: Worth | None = None, ends: Ends | None = None) -> Callable[[F], F]:
-    """Return a decorator that registers a function as the exact mean of the named measure over all orders of ties.
+    """Return a decorator that registers a function as the named measure's exact mean over all orders of ties.
 
     worth: property by which tied documents are sorted in the best order.
-    ends: computes worst and best value, if sorted orders do not give them.
+    ends: computes worst and best value, if sorting does not give them.
     """
 
     def add_mean(mean: F) -> F:
@@ -60,7 +59,7 @@ def over_ties(name: str, worth: Worth | None = None, ends: Ends | None = None) -
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Judged documents of a join grouped by equal score; an untied document is a group of its own."""
+    """Judged documents grouped by query and equal score; an untied document is a group of its own."""
 
     of_row: Int64
     """int64[n]: group of each row of the join."""
@@ -73,7 +72,7 @@ class Groups:
 
     @staticmethod
     def of(query: NDArray[np.integer], first: NDArray[np.integer], last: NDArray[np.integer]) -> Groups:
-        """Return the tie groups of rows, which must be sorted by query and first rank.
+        """Return the tie groups of rows sorted by query and first rank.
 
         first, last: lowest and highest rank that an order of ties can give each row.
         """
@@ -85,7 +84,7 @@ class Groups:
 
     @staticmethod
     def in_join(j: Judged) -> Groups:
-        """Return the tie groups of a join's judged documents."""
+        """Return the tie groups of the judged documents."""
         return Groups.of(j.query, j.first, j.last)
 
     def __len__(self) -> int:
@@ -96,7 +95,7 @@ class Groups:
         return np.bincount(self.of_row, values.astype(np.float64), len(self)).astype(np.float64, copy=False)
 
     def before(self, values: Float64) -> Float64:
-        """Return the sum of values over the earlier groups of the same query, for each group, float64[groups]."""
+        """Return, for each group, the sum of values of its query's earlier groups, float64[groups]."""
         so_far = np.cumsum(values) - values
         return so_far - so_far[np.searchsorted(self.query, self.query)]
 
@@ -107,10 +106,10 @@ class Groups:
         return place, which[of]
 
     def by_size_and_others(self, others: Int64, kept: NDArray[np.bool_]) -> Iterator[tuple[int, int, Int64]]:
-        """Yield (size, others, numbers of the groups) for each distinct (size, others) among the groups marked
+        """Yield (size, others, group numbers) for each distinct pair (size, others) among the groups marked
         True.
 
-        others: int64[groups], a number for each group.
+        others: a number for each group, int64[groups].
         """
         which = np.flatnonzero(kept)
         which = which[np.lexsort((others[which], self.size[which]))]
@@ -122,10 +121,10 @@ class Groups:
 
 
 def hypergeometric(population: int, marked: int, rows: int) -> Float64:
-    """Return the probability that i draws without replacement contain x marked items, float64[rows, marked +
-    1].
+    """Return the probability of x marked items (column) in i draws (row) without replacement, float64[rows,
+    marked + 1].
 
-    Row i, from 0, is for i draws, column x for x items; `rows` is at most population + 1.
+    rows: at most population + 1.
     """
     # Every step adds positive terms, so that nothing cancels.
     chance = np.zeros((rows, marked + 1))

@@ -8,17 +8,26 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from weir.argument_types import shown_value
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Ids, Strings
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, require
+from weir.experiment.published import task_collection
 from weir.experiment.stages import slug
 from weir.models.encoder import ObjectEncoder
 from weir.plugins.bridges.candidates import candidate_ranking
 from weir.plugins.bridges.export import system_revision
 from weir.registry import Identity
-from weir.systems.compose import FunctionReranker, FunctionSystem, as_reranker, as_system
+from weir.systems.compose import (
+    EncoderLike,
+    FunctionReranker,
+    FunctionSystem,
+    PairPredictor,
+    as_reranker,
+    as_system,
+)
 from weir.systems.composite import indexed, rankings
 from weir.systems.dense_search import DenseRetriever
 from weir.systems.protocol import Reranker, Retriever, Searcher
@@ -98,8 +107,13 @@ def from_mteb(
     for another object, MissingExtra without mteb.
     """
     if isinstance(model, type) or not isinstance(model, (MtebEncoder, MtebCrossEncoder, MtebSearch)):
+        itself = ""
+        if isinstance(model, PairPredictor):
+            itself = "; the object itself is a re-ranker: weir.benchmark(collection, weir.BM25() >> model)"
+        elif isinstance(model, EncoderLike):
+            itself = "; the object itself is a system: weir.benchmark(collection, systems=[model])"
         raise BadValue(
-            f"found {model!r:.80}; expected a model of MTEB, such as mteb.get_model('intfloat/e5-small')"
+            f"found {_found(model)}; expected a model of MTEB, such as mteb.get_model('intfloat/e5-small'){itself}"
         )
     call = _Call(_metadata(task), batch_size)
     own = name or str(model.mteb_model_meta.name or type(model).__name__)
@@ -116,18 +130,24 @@ def from_mteb(
     return DenseRetriever(ObjectEncoder(encode.queries, encode.documents, identity, SIMILARITIES[similarity]))
 
 
+def _found(value: object) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return shown_value(value).replace("of type", "a value of type", 1)
+
+
 def collections_from_mteb(task: object) -> list[Dataset]:
     """Return the collections of a retrieval task of MTEB, one for each subset and split, after loading it if necessary.
 
     task: an object of MTEB's AbsTaskRetrieval, such as `mteb.get_task("SciFact")`.
 
-    Each is called as the task, followed by #subset unless that is the default, and by -split if there are several.
+    Each is called as the task, followed by #subset unless that is the default, as in results of MTEB that are read.
     As in MTEB, instructions stand after the queries, and only candidates are ranked. A document that is the query is
     left out. Raises BadValue for another object, for conversations, and for a task that skips first results.
     """
     if isinstance(task, type) or not isinstance(task, MtebRetrievalTask):
         raise BadValue(
-            f"found {task!r:.80}; expected a retrieval task of MTEB, such as mteb.get_task('SciFact')"
+            f"found {_found(task)}; expected a retrieval task of MTEB, such as mteb.get_task('SciFact')"
         )
     name = str(task.metadata.name)
     if task.skip_first_result:
@@ -139,11 +159,13 @@ def collections_from_mteb(task: object) -> list[Dataset]:
     subsets: Mapping[str, Mapping[str, Any]] = vars(task)["dataset"]
     for subset, splits in subsets.items():
         for split, data in splits.items():
-            own = name + f"#{subset}" * (subset != SUBSET) + f"-{split}" * (len(splits) > 1)
+            own = task_collection(name, subset)
             parts = _documents(data["corpus"]), _queries(data["queries"]), data["relevant_docs"]
             one = Dataset.of(*parts, own, candidates=data["top_ranked"])
-            dropped = replace(one.layout, self_match="drop" if task.ignore_identical_ids else "keep")
-            found.append(replace(one, layout=dropped))
+            [judgments] = one.layout.qrels.values()
+            self_match = "drop" if task.ignore_identical_ids else "keep"
+            layout = replace(one.layout, qrels={str(split): judgments}, self_match=self_match)
+            found.append(replace(one, layout=layout, split=str(split)))
     return found
 
 

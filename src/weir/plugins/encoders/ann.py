@@ -1,5 +1,4 @@
-"""Approximate search of vectors by FAISS, with index names of its factory, such as "IVF1024,Flat" or
-"HNSW32".
+"""Approximate search of vectors by FAISS, with index names of its factory, such as "IVF1024,Flat" or "HNSW32".
 
 Effort is the number of lists (IVF) or candidates (graphs) that a query visits.
 """
@@ -96,8 +95,10 @@ class Faiss:
 
 @dataclass(frozen=True)
 class FaissIndex:
-    """The FAISS name of an approximate index, and a query's effort (0: its default). Raises BadValue for an empty
-    name, or an effort that is no whole number from 0."""
+    """The FAISS name of an approximate index, and a query's effort (0: its default).
+
+    Raises BadValue for an empty name, or an effort that is no whole number from 0.
+    """
 
     name: str
     effort: int = 0

@@ -62,13 +62,13 @@ class Expansions:
     """Documents without questions."""
 
     def block(self, start: int, stop: int) -> Strings:
-        """Return the questions of documents start..stop-1, a text for each document, joined by blanks."""
+        """Return the questions of documents start..stop-1, one text for each document, joined by blanks."""
         lines = self.lines(start, stop)
         return Strings(np.where(lines.data == ord("\n"), np.uint8(ord(" ")), lines.data), lines.ptr)
 
 
 def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress | None) -> Expansions:
-    """Return a model's questions about each document; they are stored by the document's text in Weir's home."""
+    """Return a model's questions about each document, stored by the document's text in Weir's home."""
     device, loaded, count = settings().device, None, 0
     store = RowStore.of(settings().home / "questions", writer.describe(device), RAW, 1)
     steps = Steps(progress, len(corpus))
@@ -162,8 +162,8 @@ WRITING = tuple(f.name for f in fields(QuestionWriter))
 class Doc2Query:
     """Search by BM25 or RM3 over documents extended by questions that they answer.
 
-    Questions are kept in Weir's home. Raises BadValue for settings out of range. Source: Nogueira and Lin
-    2019 (docTTTTTquery).
+    Questions are kept in Weir's home. Raises BadValue for settings out of range. Source: Nogueira and Lin 2019
+    (docTTTTTquery).
     """
 
     system: BM25 | RM3 = BM25()  # noqa: RUF009 - a frozen value
@@ -232,11 +232,11 @@ class Doc2Query:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
-        """Index the documents with their questions, and return the searcher. A model writes the questions if there is
-        no file of them.
+        """Index the documents with their questions, written by the model if there is no file, and return the
+        searcher.
 
-        Warns (RankingWarning) if the file has no questions for some documents; raises the errors of
-        `read_questions`.
+        Warns (RankingWarning) if the file has no questions for some documents; raises FormatError as `read_questions`
+        does.
         """
         if self.expansions is None:
             expansions = written_questions(self.writer, corpus, context.for_part(0, 2).progress)
@@ -306,8 +306,8 @@ BLOCK_TOKENS = 1 << 18
 class DeepCT:
     """Search by BM25 in which the frequency of each word is predicted by a model from the word's context.
 
-    A word's weight w is its first piece's, at least 0. Of equal words the largest weight counts. Defaults are BEIR's
-    (evaluate_deepct.py). Raises UnknownName or BadValue for settings out of range.
+    A word's weight w is its first piece's, at least 0; of equal words the largest counts. Defaults are BEIR's. Raises
+    UnknownName or BadValue for settings out of range.
     """
 
     # Dai and Callan 2020 use no smoothing and drop words of weight 0.
@@ -429,13 +429,12 @@ class Words:
     def _of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return the words of texts as (ptr int64[texts + 1], distinct words, weights, word numbers): text t
-        has the words ptr[t]:ptr[t + 1].
-
-        A text's words are distinct and sorted by number, each with the largest weight of its first pieces;
-        special tokens are left out.
+        """Return the words of texts: (ptr int64[texts + 1], distinct words, weights, word numbers).
 
         ptr, token, weight: tokens of text t are ptr[t]:ptr[t + 1].
+
+        A text's words are sorted by number, each once with the largest weight of its first pieces; special tokens are
+        left out.
         """
         use = ~self.special[token]
         text = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[use]

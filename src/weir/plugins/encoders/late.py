@@ -269,7 +269,7 @@ class TokenEncoder:
     """True if the other tokens attend to fillers."""
 
     def tokens(self, texts: Sequence[Text]) -> Tokens:
-        """Return the token numbers of texts, with the encoder's marker, if any, after each first token."""
+        """Return the token numbers of texts, with the marker, if any, after each text's first token."""
         tokens = self.tokenizer(texts)
         if self.marker is None:
             return tokens
@@ -330,7 +330,7 @@ class LoadedLate:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
-        """Yield the token vectors of texts, in order, some thousand texts at a time, with NaN if it occurs.
+        """Yield the token vectors of texts, in order, some thousand texts at a time; NaN is not refused.
 
         done: called with the number of finished texts.
 

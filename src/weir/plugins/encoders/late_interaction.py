@@ -209,10 +209,7 @@ class ColBERT:
         return None if self.bits else _LateScorer(self, corpus)
 
     def limit(self, documents: int, k: int = 1) -> int:
-        """Return the number of candidates to score for the k best of a collection; 0 means all documents.
-
-        documents: size of the collection.
-        """
+        """Return the number of candidates to score for the k best of `documents` documents; 0 means all."""
         if self.candidates is None or (self.candidates == "auto" and documents < CANDIDATES_FROM_DOCUMENTS):
             return 0
         return max(CANDIDATES, 2 * k) if self.candidates == "auto" else max(int(self.candidates), k)

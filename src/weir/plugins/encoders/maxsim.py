@@ -42,8 +42,8 @@ from weir.kernels.simd import (
 
 @jit
 def decompress(code: Int32, packed: Bytes, centroids: Float32, table: Float32, out: Float32) -> None:
-    """Write decompressed token vectors into out, float32[tokens, dimensions]: centroid plus residual, scaled to
-    Euclidean length 1; zero vectors stay zero.
+    """Write token vectors into out, float32[tokens, dimensions]: centroid plus residual, scaled to length 1; zeros
+    stay zero.
 
     code: int32[tokens], each token's centroid.
     packed: uint8[tokens, dimensions * bits / 8], bucket numbers, the first in the highest bits.
@@ -66,10 +66,9 @@ def decompress(code: Int32, packed: Bytes, centroids: Float32, table: Float32, o
 
 @jit
 def centroid_maxsim(score: Float32, code: Int32, starts: Int64, ends: Int64, out: Float32) -> None:
-    """Write each document's MaxSim over the centroids of its tokens into out, float32[documents], -inf without
-    tokens.
+    """Write each document's MaxSim over its tokens' centroids into out, float32[documents], -inf without tokens.
 
-    score: float32[centroids, query tokens], scores of centroids.
+    score: float32[centroids, query tokens], products of centroids and query tokens.
     code: int32[tokens], each token's centroid.
     starts, ends: int64[documents]; document d has the tokens starts[d]:ends[d].
     """
@@ -130,7 +129,7 @@ def _best(b: Value, rows: Value, panel: Value, dimensions: Value, best: Value) -
 
 
 def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
-    """Emit code that loads sixteen float32, converted from float16 if `half`, from the number `offset` on."""
+    """Emit code that loads sixteen float32 (converted from float16 if `half`) from the number `offset` on."""
     if not half:
         return _load(b, address, b.shl(offset, I64(2)), V16F)
     value = b.load(_at(b, address, b.shl(offset, I64(1)), V16S))
@@ -226,8 +225,7 @@ def maxsim(
     docs: NDArray[np.integer] | None = None,
     threads: int = 1,
 ) -> Float32:
-    """Return the MaxSim of every query and document, float32[queries, documents]; 0 for a query without
-    tokens.
+    """Return the MaxSim of every query and document, float32[queries, documents]; 0 for a query without tokens.
 
     query: float[tokens, d], query q has the rows query_ptr[q]:query_ptr[q + 1].
     tokens: float[tokens, d], document i has the rows ptr[i]:ptr[i + 1]. May be memory-mapped.
@@ -412,11 +410,11 @@ def _best_bytes(b: Value, rows: Value, facts: Value, panel: Value, groups: Value
 
 @jit
 def pack_bytes(query: Float32, panels: NDArray[np.uint8], facts: Float32) -> None:
-    """Write query tokens, float32[n, d], as int8 steps + 128 into panels, uint8[ceil(n / WIDTH), d / 4, WIDTH,
-    4], padded with zeros (128).
+    """Write query tokens, float32[n, d], as int8 steps + 128 into panels, uint8[ceil(n / WIDTH), d / 4, WIDTH, 4],
+    padded with 128.
 
-    facts: float32[n, 4], receives step size, squared norm, squared rounding error, and the sum of the int8 as
-        the bits of an int32.
+    facts: float32[n, 4], receives step size, squared norm, squared rounding error, and the sum of the int8 as the
+        bits of an int32.
     """
     d = query.shape[1]
     row = np.empty(d, np.int8)
@@ -516,14 +514,12 @@ def bounds(
     ends: Int64,
     threads: int = 1,
 ) -> tuple[Float32, Float32]:
-    """Return (approximate MaxSim scores, bounds of their errors), float32[queries, documents] each, by int8
-    vectors.
-
-    An error is the difference to the score of `maxsim`; its bound is inf for norms outside SHORTEST and
-    LONGEST.
+    """Return (approximate MaxSim scores by int8 vectors, bounds of their errors), float32[queries, documents] each.
 
     query, query_ptr: float[tokens, d]; query q has the rows query_ptr[q]:query_ptr[q + 1].
     tokens, starts, ends: float[tokens, d]; document i has the rows starts[i]:ends[i].
+
+    Errors are against `maxsim`; a bound is inf for norms outside SHORTEST and LONGEST.
     """
     d = tokens.shape[1]
     queries = np.ascontiguousarray(query, np.float32)

@@ -62,8 +62,7 @@ def search_tokens(
     progress: Progress | None = None,
     first_pass: bool = True,
 ) -> Found:
-    """Return the k best documents of each query by exact MaxSim, best first; documents without tokens are
-    left out.
+    """Return the k best documents of each query by exact MaxSim, best first, without documents that have no tokens.
 
     tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
     first_pass: skip documents by bounds from int8 vectors, which never changes the result.
@@ -95,8 +94,7 @@ def search_tokens(
 
 
 def search_chosen(rows: TokenRows, query: Ragged, chosen: list[Int64], k: int, tie_rank: Int32) -> Found:
-    """Return the k best of the documents chosen for each query, best first; documents without tokens are left
-    out.
+    """Return the k best of the documents chosen for each query, best first, without documents that have no tokens.
 
     chosen: document numbers of each query, ascending.
     tie_rank: see `search_tokens`.
@@ -297,8 +295,7 @@ def listed(clusters: Centroids) -> CentroidLists:
 def near(clusters: Centroids, lists: CentroidLists, query: Ragged, probes: int, count: int) -> list[Int64]:
     """Return up to `count` candidates of each query: document numbers, int64, ascending.
 
-    They have a token in one of the `probes` centroids nearest to a query token, and the best MaxSim over
-    centroids.
+    They have a token in one of the `probes` centroids nearest to a query token, and the best MaxSim over centroids.
     """
     candidates = []
     probes = min(probes, len(clusters.centroids))

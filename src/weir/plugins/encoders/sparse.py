@@ -547,7 +547,7 @@ class LoadedSparse:
 
         done: called with the number of finished texts.
 
-        The iterator raises the errors of `encode`.
+        The iterator raises BadValue as `encode` does.
         """
         part = self.query if kind == "query" else self.document
         encoder, top, prompt = self.recipe.encoder, self.recipe._most_terms(kind), self.recipe.prompt(kind)

@@ -120,8 +120,7 @@ USUAL = ("▁false", "▁true")
 class MonoT5:
     """A T5 trained to answer true or false, as a scorer of pairs; raises BadValue for settings out of range.
 
-    It reads 'Query: {query} Document: {document} Relevant:'. A score is log(p(true) / (p(true) + p(false))),
-    at most 0.
+    It reads 'Query: {query} Document: {document} Relevant:'. A score is log(p(true) / (p(true) + p(false))).
     """
 
     model: str = "monot5"
@@ -150,7 +149,7 @@ class MonoT5:
 
     @property
     def words(self) -> tuple[str, str]:
-        """Return the two answer words whose scores are compared: (for "not relevant", for "relevant")."""
+        """The two answer words whose scores are compared: (for "not relevant", for "relevant")."""
         if self.token_false is not None and self.token_true is not None:
             return self.token_false, self.token_true
         card = find_card(self.model)
@@ -175,8 +174,8 @@ class MonoT5:
     def load(self, device: str = "auto") -> LoadedMonoT5:
         """Return the model loaded on a device, downloaded if missing.
 
-        Raises DownloadError, StoreError for damaged files, BadValue for an unsupported checkpoint or a
-        vocabulary without an answer word (token_true, token_false).
+        Raises DownloadError, StoreError for damaged files, BadValue for an unsupported checkpoint or a vocabulary
+        without an answer word.
         """
         self.fetch()
         checkpoint, declared = _declared_t5(self.model, self.dtype, device)
@@ -225,8 +224,7 @@ class LoadedMonoT5:
 
 @dataclass(frozen=True, eq=False)
 class _Prompts:
-    """A converter of pairs to tokens of 'Query: ... Document: ... Relevant:', cut to `limit` before the last
-    word."""
+    """A converter of pairs to tokens of 'Query: ... Document: ... Relevant:', cut to `limit` before the last word."""
 
     inner: Any
     limit: int
@@ -256,10 +254,9 @@ WINDOW_TEXTS = {"cpu": 16, "cuda": 256}
 
 @dataclass(frozen=True)
 class QuestionWriter:
-    """Settings of a T5 that writes questions on texts, drawn at random by the text alone.
+    """Settings of a T5 that writes questions on texts, drawn at random by the text and the seed alone.
 
-    On a CPU equal texts get equal questions; on a GPU rounding may change a draw. Raises BadValue for an unsuitable
-    model or setting.
+    On a GPU rounding may change a draw. Raises BadValue for an unsuitable model or setting.
     """
 
     model: str = "doc2query"
@@ -317,7 +314,7 @@ class LoadedWriter:
     def questions(
         self, texts: Iterable[Text], done: Callable[[int], None] | None = None
     ) -> Iterator[list[list[str]]]:
-        """Yield lists with the questions of each text, in order, for some texts at a time.
+        """Yield, for some texts at a time, a list with the list of questions of each text, in order.
 
         done: called with the number of finished texts.
         """
@@ -439,14 +436,12 @@ def monot5(
     token_true: str | None = None,
     batch_tokens: int = 0,
 ) -> PairReranker:
-    """Re-rank by a T5 that answers whether a document is relevant; the score of a pair is computed once and
-    stored.
+    """Re-rank by a T5 that answers whether a document is relevant; a pair's score is stored and reused.
 
     A score is log(p(true) / (p(true) + p(false))). Raises BadValue for settings out of range.
 
     model: a name of `weir list models`, a name on the Hugging Face hub, or a folder.
-    depth: documents re-ranked for each query, before the others in their order. None is 100, or all given
-        candidates.
+    depth: documents re-ranked for each query, before the others in their order. None is 100, or all given candidates.
     max_length: tokens of a pair at most. The document is cut first.
     dtype: fp32 or bf16.
     token_false, token_true: words that the checkpoint was trained to answer. None takes the usual ones.

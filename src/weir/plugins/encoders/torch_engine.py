@@ -54,11 +54,10 @@ Attend: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
-    """Return a function that computes the attention of each text of a batch on a CPU: from queries, keys and
-    values, float[tokens, 3 * width], to contexts, float[tokens, width].
+    """Return a function that computes each text's attention on a CPU, from queries, keys and values, float[tokens, 3
+    * width], to contexts, float[tokens, width].
 
-    bias: [heads, longest, longest], added to the attention scores; a text of n tokens takes [:, :n, :n]. None
-        adds nothing.
+    bias: [heads, longest, longest], added to the scores; a text of n tokens takes [:, :n, :n].
     """
     torch = require("torch", extra="torch")
     bounds, runs, first = batch.ptr.tolist(), list[tuple[int, int, int, Tensor | None]](), 0
@@ -91,7 +90,7 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
 
 
 def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool, device: Any) -> Attend:  # noqa: ANN401 - a torch.device
-    """Return a batch's attention function on a GPU, by torch's variable-length kernel or on padded texts.
+    """Return `cpu_attention`'s function for a GPU, by torch's variable-length kernel or on padded texts.
 
     bias: [heads, longest, longest], added to the scores.
     varlen: the kernel may be used (half precision); a bias or hidden tokens exclude it.
@@ -223,8 +222,8 @@ class TorchEngine:
 
 
 def torch_engine(weights: Weights, device: str, dtype: str) -> TorchEngine:
-    """Return an engine on a device ("cpu", "cuda", "cuda:1") in fp32, bf16 or fp16; raises BadValue for
-    another dtype."""
+    """Return an engine on a device ("cpu", "cuda", "cuda:1") in fp32, bf16 or fp16; raises BadValue for another
+    dtype."""
     torch = require("torch", extra="torch")
     place, kind = torch.device(device), torch_dtype("torch", dtype)
     placed = _placed(weights, place, kind)
@@ -321,8 +320,8 @@ def tensors_as_array(parts: Sequence[Tensor]) -> Float32:
 
 
 def tensor_above(rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
-    """Return (rows, columns, values) of the entries above a threshold or NaN, int64[n], int64[n], float32[n],
-    in row order."""
+    """Return (rows, columns, values) of the entries above a threshold or NaN, in row order: int64[n], int64[n],
+    float32[n]."""
     there = ~(rows <= threshold)
     row, column = require("torch", extra="torch").nonzero(there, as_tuple=True)
     return row.cpu().numpy(), column.cpu().numpy(), rows[there].cpu().numpy()
@@ -352,8 +351,8 @@ class TorchModel:
 
 
 def torch_head(head: VectorHead | TokenHead | ClassHead | TermHead, device: str, dtype: str) -> TorchHead:
-    """Return a head as a function (hidden states, batch) -> rows on a device; heads over a vocabulary compute
-    in `dtype`."""
+    """Return a head as a function (hidden states, batch) -> rows on a device; heads over a vocabulary and TokenHeads
+    that are not precise compute in `dtype`, others in float32."""
     torch = require("torch", extra="torch")
     place, kind = torch.device(device), torch_dtype("torch", dtype)
 
@@ -402,8 +401,7 @@ def torch_head(head: VectorHead | TokenHead | ClassHead | TermHead, device: str,
 
 
 def pool(h: Tensor, ptr: Int64, pooling: str) -> Tensor:
-    """Return hidden states, [tokens, width], pooled to float32[texts, width]; zeros for a text without
-    tokens.
+    """Return hidden states, [tokens, width], pooled to float32[texts, width]; zeros for a text without tokens.
 
     ptr: int64[texts + 1], offsets of the texts' tokens.
     pooling: "mean", "cls", "last" or "max".
@@ -472,8 +470,7 @@ def activated(x: Tensor, activation: str) -> Tensor:
 
 
 def build_torch(checkpoint: Checkpoint, declared: Declared, head: AnyHead) -> TorchModel:
-    """Return the engine of a checkpoint in Weir's own torch layers; raises BadValue for an unknown
-    architecture."""
+    """Return the engine of a checkpoint in Weir's own torch layers; raises BadValue for an unknown architecture."""
     place = declared.place
     prepare(place.device)
     if isinstance(head, OwnHead) or not supported(checkpoint):

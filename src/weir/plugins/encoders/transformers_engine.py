@@ -106,7 +106,7 @@ def inputs(batch: Tokens, fill: int, segments: bool) -> dict[str, Any]:
 
 
 def transformers_engine(checkpoint: Checkpoint, device: str, dtype: str, head: str = "") -> Padded:
-    """Load a checkpoint in fp32, bf16 or fp16 by transformers, and return it as body of an engine.
+    """Load a checkpoint in fp32, bf16 or fp16 by transformers, as the body of an engine.
 
     head: transformers' automatic class for a model with a head; "" for none.
 
@@ -162,8 +162,7 @@ def load_model(
 
 
 def build_transformers(checkpoint: Checkpoint, declared: Declared, head: AnyHead) -> Engine:
-    """Load a checkpoint by transformers with a head, and return the engine; an OwnHead is the checkpoint's
-    own."""
+    """Load a checkpoint by transformers with a head, and return the engine; an OwnHead is the checkpoint's own."""
     place = declared.place
     prepare(place.device)
     own = CLASSES[head.kind] if isinstance(head, OwnHead) else ""

@@ -30,7 +30,7 @@ KEYED = "\0names"
 class Cells(dict[str, Any]):
     """The fields of a record; reading a field by name marks it as used, iterating does not.
 
-    A field without a name, "", is not read by it, as "" stands for a role that no field plays.
+    The name "" reads nothing: it stands for a role without a field.
     """
 
     __slots__ = ("taken",)
@@ -52,19 +52,19 @@ class Cells(dict[str, Any]):
         return super().get(name) if name else None
 
     def text(self, name: str) -> str:
-        """Return a field's scalar as text without outer blanks; "" for none. A field with text is marked as used."""
+        """Return a field's scalar as text without outer blanks, "" for none; a field with text is marked as used."""
         if text := plain_text(value := self.seen(name)):
             self.take(name, *([TRIMMED] if isinstance(value, str) and value != text else []))
         return text
 
     def number(self, name: str) -> float | None:
-        """Return a field's finite number and mark the field as used; None without one."""
+        """Return a field's finite number, None without one; a field with a number is marked as used."""
         if (value := number(self.seen(name))) is not None:
             self.take(name)
         return value
 
     def opened(self, name: str) -> Any:  # noqa: ANN401  JSON's values
-        """Return a field's value, None without the field, and mark it as used; text that spells a list or object is
+        """Return a field's value, marked as used; None without the field. Text that spells a list or object is
         parsed, and replaced in the record.
 
         Raises ValueError for a malformed or abridged list.
@@ -86,7 +86,7 @@ class Cells(dict[str, Any]):
         self.taken = set()
 
     def track_with(self, *others: Cells) -> None:
-        """Make other records of the same fields share this set of used fields, in place of their own."""
+        """Make other records of the same fields share this record's set of used fields."""
         self.take()
         for other in others:
             other.taken = self.taken
@@ -94,10 +94,10 @@ class Cells(dict[str, Any]):
     def rest(self, apart: Iterable[str] = ()) -> dict[str, Any]:
         """Return {name: value} of the unused fields, as metadata, and mark them as used.
 
-        Empty values, vectors, bytes, and lists or dicts of fields that weir reads (filter, candidates ...) stay
-        unused.
-
         apart: fields to leave unused.
+
+        Empty values, vectors, bytes, and lists or objects of fields that weir reads (filter, candidates ...) stay
+        unused.
         """
         left = {
             name: value
@@ -118,11 +118,9 @@ class Cells(dict[str, Any]):
         return getattr(self, "taken", set())
 
     def left(self, path: str = "") -> Iterator[str]:
-        """Yield the dotted path of each field that has a value and was not read, also within objects and lists.
+        """Yield the dotted path of each unused field with a value, also within objects and lists, after `path`.
 
-        An object of which nothing was read gives its own path alone; keys that are data, such as identifiers, are *.
-
-        path: prefix of each path.
+        An object without a used field gives its own path alone; names that are data, such as identifiers, are *.
         """
         for field, value in self.items():
             name = "*" if KEYED in self._taken and field in self._taken else field or "(no name)"
@@ -202,7 +200,7 @@ def each_record(value: object) -> Iterator[Cells]:
 
 
 def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
-    """Raise BadValue that names several columns with the same role and asks to choose one."""
+    """Raise BadValue that names several columns which fit one role, and asks to choose."""
     several = sorted(candidates)
     raise BadValue(
         f"{' and '.join(several[:4])} could each be the {role}; choose one, as in `columns={ {role: several[0]} }`"
@@ -233,8 +231,7 @@ def plain_text(value: object) -> str:
 
 
 def identifier(value: object) -> str:
-    """Return a scalar as the file spells it, but 7.0 as "7"; "" for None, blanks, NaN, lists, objects and
-    bytes."""
+    """Return a scalar as the file spells it, but 7.0 as "7"; "" for None, blanks, NaN, lists, objects and bytes."""
     if value is None or isinstance(value, (dict, list, bytes)):
         return ""
     if isinstance(value, float):
@@ -257,9 +254,7 @@ def is_rounded(value: object) -> bool:
 
 
 def refuse_no_identifier(column: str, value: object) -> None:
-    """Raise ValueError for a value that cannot be an identifier.
-
-    These are lists, objects, Booleans, bytes, a spreadsheet's #N/A, and floats that may lack digits.
+    """Raise ValueError for a list, object, Boolean, bytes, spreadsheet error (#N/A), or a float that may lack digits.
 
     column: name for the message.
     """
@@ -306,10 +301,7 @@ def is_grade(value: object) -> bool:
 
 
 def grade_value(value: object, words: Mapping[str, float] = BINARY_WORDS) -> object:
-    """Return the number of a word such as true, no or irrelevant; another value unchanged.
-
-    words: {word: number}.
-    """
+    """Return the number of a word such as true, no or irrelevant, by `words`; another value unchanged."""
     return words.get(grade_word(value), value) if isinstance(value, (str, bool)) else value
 
 
@@ -340,7 +332,7 @@ _PAIRS = {"[": "]", "(": ")", "{": "}"}
 def listed(value: object) -> list[Any] | None:
     """Return a list, or the list that a text spells; None for other values.
 
-    Numbers in a text stay as spelled ([1.10] has "1.10"). Raises the errors of `spelled`.
+    Numbers in a text stay as spelled ([1.10] has "1.10"). Raises ValueError as `spelled` does.
     """
     if isinstance(value, list):
         return value

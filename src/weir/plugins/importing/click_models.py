@@ -1,7 +1,4 @@
-"""Click models: clicks of documents over expected clicks, with intervals.
-
-Models differ in the exposure of a position alone.
-"""
+"""Click models: clicks of documents over expected clicks, with intervals."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ class ClickLog:
 
     @property
     def positioned(self) -> bool:
-        """Return True if the position is known in every row."""
+        """True if the position is known in every row."""
         return bool((self.position > 0).all())
 
 
@@ -91,10 +88,10 @@ def parse_click_model(text: str) -> ClickModel:
 
 
 def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
-    """Return each pair's clicks divided by its expected clicks, by the pair's number; 0 if none are expected.
+    """Return each pair's clicks divided by its expected clicks, in order of pair numbers; 0 if none are expected.
 
     Shares are at most 1, except for coec. Raises BadValue if the log lacks positions that the model needs, or
-    examination is given for too few positions.
+    examination is given for too few.
     """
     # The interval holds each share that the clicks are within 1.96 standard errors of, for independent clicks with
     # probability share * exposure and known exposures; for exposure 1 it is Wilson's (Wilson 1927).

@@ -95,10 +95,9 @@ class TableRow:
 
 
 def parse_columns(text: str) -> dict[str, str]:
-    """Return {role: column} from text such as `query=q,doc=url,grade=3`; a column is a name, or a number from
-    1.
+    """Return {role: column} from text such as `query=q,doc=url,grade=3`; a column is a name, or a number from 1.
 
-    Raises BadValue for another form, an empty role or column, and a repeated role; roles are not looked up.
+    Raises BadValue for another form, and for a repeated role; roles are not looked up.
     """
     roles: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -121,8 +120,7 @@ def check_roles(roles: Iterable[str]) -> None:
 
 
 def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return {role: column} for clicks, impressions and clicked; raises BadValue if several columns fit a
-    role.
+    """Return {role: column} for clicks, impressions and clicked; raises BadValue if several columns fit a role.
 
     chosen: the user's {role: column}, which goes first.
     """
@@ -170,7 +168,7 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
 
 
 def is_text(value: object) -> bool:
-    """Return True for a scalar of more than 20 words, else False."""
+    """Return True for a scalar of more than 20 words."""
     return holds_text(plain_text(value))
 
 
@@ -198,8 +196,7 @@ def _begins_list(value: object) -> bool:
 def roles_of(
     columns: Iterable[str], chosen: Mapping[str, str], path: object, rows: Sequence[TableRow] = ()
 ) -> dict[str, str]:
-    """Return {role, such as "query": column} by the names of columns, and by values where names do not
-    decide.
+    """Return {role, such as "query": column} by the names of columns, and by values where names do not decide.
 
     chosen: the user's {role: column}, which goes first; absent columns are ignored.
 
@@ -286,7 +283,7 @@ def _role_of_id(
 
 
 def numbers_rows(column: str, query: str, rows: Sequence[TableRow]) -> bool:
-    """Return True if a column only numbers rows: without repeats, and different within a query.
+    """Return True if a column only numbers rows: its values never repeat, and rows of one query differ.
 
     query: the column with the text of queries.
     """
@@ -318,9 +315,9 @@ def _by_evidence(role: str, candidates: list[str], kinds: Mapping[str, ValueKind
 
 
 def part_columns(rows: Sequence[TableRow], part: Part, used: Collection[str]) -> list[str]:
-    """Return the unused columns that tell rows of several systems or collections apart, by their names.
+    """Return the unused columns, known by their names, that tell rows of several systems or collections apart.
 
-    part: the kind of column, such as "collection".
+    part: "system" or "collection".
     """
     names = dict.fromkeys(name for row in rows for name in row.fields)
     return [name for name in names if fold(name) in field_names().parts[part] and name not in used]
@@ -356,7 +353,7 @@ def refuse_collections(path: object, rows: Sequence[TableRow], roles: Mapping[st
 def with_identifiers(
     rows: Sequence[TableRow], columns: Iterable[str]
 ) -> tuple[list[TableRow], dict[str, str]]:
-    """Return (rows in which these columns hold possible identifiers, {place: reason} of the other rows)."""
+    """Return (rows whose values in these columns can be identifiers, {place: reason} of the other rows)."""
     names, odd = list(columns), dict[str, str]()
     for row in rows:
         try:
@@ -368,7 +365,7 @@ def with_identifiers(
 
 
 def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tuple[str, list[str]]:
-    """Return (column of identifiers or "", further candidates, whose values repeat).
+    """Return (column of identifiers or "", other candidates, whose values repeat).
 
     roles: roles whose usual names may be identifiers, too.
     role: the role that the user may have given.
@@ -394,7 +391,7 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
 
 
 def text_column(contents: Contents, used: str) -> str:
-    """Return the name of the column of texts; "" for none. Raises BadValue for several.
+    """Return the name of the column of texts, "" for none; raises BadValue for several.
 
     used: the column of identifiers, which is not considered.
     """
@@ -617,7 +614,7 @@ class Contents:
 
     @property
     def count(self) -> int:
-        """Return the number of rows; for the shape "lines", of lines with text."""
+        """The number of rows; for the shape "lines", of lines with text."""
         if self.shape == "lines":
             return sum(bool(line.strip()) for line in self.text.split("\n"))
         return len(self.rows)
@@ -648,8 +645,8 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
 
     roles: the user's {role: column}, by name or number from 1.
 
-    Raises FormatError for an unreadable, empty or too large file, MissingExtra for a missing package
-    (Parquet, YAML), BadValue if memory may not hold the values.
+    Raises FormatError for an unreadable, empty or too large file, MissingExtra for a missing package, BadValue if
+    memory may not hold the values.
     """
     begins = head_of(path)
     is_table = begins.startswith(ARROW_TABLES)
@@ -849,8 +846,8 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
 def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Return the rows of a table in a JSON form of pandas (split, tight, columns, list); None for other JSON.
 
-    An index other than row numbers becomes a column. Raises FormatError for a repeated column or a row of
-    another length.
+    An index other than row numbers becomes a column. Raises FormatError for a repeated column or a row of another
+    length.
     """
     names, cells, index = (value.get(name) for name in ("columns", "data", "index"))
     if isinstance(names, list) and isinstance(cells, list) and value.keys() <= _SPLIT:
@@ -921,8 +918,7 @@ _BLOCK_BYTES = 1 << 21
 
 
 def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | None:
-    """Return an iterator over batches of rows of a large Arrow table or file of JSON lines; None for any other
-    file.
+    """Return an iterator over batches of rows of a large Arrow table or file of JSON lines; None for other files.
 
     Raises FormatError, also while batches are read.
     """

@@ -192,8 +192,8 @@ def _accounted(
 
 
 def split_of(stem: str) -> str:
-    """Return the split that a file's name states, such as dev-00000-of-00001 or qrels.dev.small; by default
-    "test"."""
+    """Return the split that a file's name states, such as dev-00000-of-00001 or qrels.dev.small; "test" by
+    default."""
     whole = re.fullmatch(rf"({'|'.join(SPLITS)})(-\d+-of-\d+)?", stem.lower())
     pieces = set(re.split(r"[-_. ]", stem.lower()))
     named = [split for split in SPLITS if split in pieces] if pieces & {"qrels", "qrel", "judgments"} else []
@@ -203,7 +203,7 @@ def split_of(stem: str) -> str:
 def spill_documents(
     items: Iterable[Item], name: str, counts: FileCounts, spill: DocumentSpill, watch: Watch
 ) -> Iterator[Item]:
-    """Yield all items except documents with an identifier, which are added to the temporary database `spill`.
+    """Yield all items but documents with an identifier, which are added to the temporary database `spill`.
 
     name: the file's name for progress.
     """
@@ -333,16 +333,16 @@ def import_files(
 ) -> ImportReport:
     """Import files of other tools, and golden sets of any shape, into a new collection; return the report.
 
-    columns: role -> column (a name, or a number from 1), such as {"query": "q", "doc": "url", "grade":
-        "ctr"}, or "query=q,doc=url,grade=ctr".
+    out: folder, which appears whole or not at all, in place of an older import; it has queries.jsonl, corpus.jsonl,
+        qrels/SPLIT.tsv, runs/NAME.trec (or .json) and import.json, as far as files give them.
+    columns: role -> column (a name, or a number from 1), such as {"query": "q", "doc": "url", "grade": "ctr"}, or
+        "query=q,doc=url,grade=ctr".
     as_kind: the reader of all files, or {file name: reader}, "" to recognise each.
     corpus: a collection, or a file of documents, which resolve judgments by words or texts and are written too.
     choices: decisions for cases that files leave open, such as {"judges": "max"}.
 
-    The folder `out` appears whole or not at all, in place of an older import. It has queries.jsonl, corpus.jsonl,
-    qrels/SPLIT.tsv, runs/NAME.trec (or .json) and import.json, as far as files give them. Refused files are
-    named in the report. Raises BadValue or FormatError if no file can be read (with strict choices, if one
-    cannot), if files leave a question open, and for a folder with other content.
+    Refused files are named in the report. Raises BadValue or FormatError if no file can be read (with strict choices,
+    if one cannot), if files leave a question open, and for a folder with other content.
     """
     return import_request(request_for(paths, columns, as_kind, corpus, choices), path_of(out))
 
@@ -417,8 +417,7 @@ def _refuse_missing_shards(paths: Iterable[Path]) -> None:
 def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatched) -> ImportReport:
     """Import a request's files into a folder, in place of an older import; return the report.
 
-    Raises BadValue or FormatError if no file can be read (strict: if one cannot) or a question is open,
-    StoreError.
+    Raises as `import_files` does, and StoreError if files cannot be written.
     """
     if not request.files:
         raise BadValue("no file to import; expected at least one")
@@ -486,8 +485,8 @@ def write_collection(
     names: all given files in order; each is in `files` or in `errors`.
     documents: write corpus.jsonl too.
 
-    Raises BadValue for nothing to write, an open question, or a file without texts or with more than a tenth of
-    its rows lost; StoreError if files cannot be written.
+    Raises BadValue for nothing to write, an open question, or a file without texts or with more than a tenth of its
+    rows lost; StoreError if files cannot be written.
     """
     collection = merge_files(files, spill, request.choices)
     for file in files:

@@ -34,7 +34,7 @@ from weir.plugins.importing.contents import TableRow
 
 @dataclass(frozen=True)
 class ItemKey:
-    """The identifier and the text of a query or document; "" for what the file does not give."""
+    """The identifier and the text of a query or document; "" if the file does not give it."""
 
     id: str = ""
     text: str = ""
@@ -81,8 +81,8 @@ class Judgment:
 
 @dataclass(frozen=True)
 class ByWords:
-    """A judgment by words: documents that contain all or any of them (`how`) are relevant. They are searched
-    once the corpus is known."""
+    """A judgment by words: documents that contain all or any of them (`how`) get the grade, once the corpus is
+    known."""
 
     query: ItemKey
     words: tuple[str, ...]
@@ -171,10 +171,7 @@ def table_at(value: object, *path: str) -> dict[str, Any]:
 
 
 def members_at(value: object, *path: str) -> list[tuple[str, Any]]:
-    """Return the (name, value) pairs of the object at a path of names, marked as used; [] if there is none.
-
-    The object's names are data, such as identifiers.
-    """
+    """Return the (name, value) pairs of the object at a path of names, all marked as used; [] if there is none."""
     table = table_at(value, *path)
     if isinstance(table, Cells):
         table.take(KEYED, *table)
@@ -184,7 +181,7 @@ def members_at(value: object, *path: str) -> list[tuple[str, Any]]:
 def objects(value: object, *path: str) -> list[dict[str, Any]]:
     """Return the objects in the list at a path of names; [] without a list.
 
-    Other members are left out, and a list with any stays unused.
+    Other members are left out; a list with any is not marked as used.
     """
     parent = value_at(value, *path[:-1])
     members = dict.get(parent, path[-1]) if isinstance(parent, dict) else None
@@ -222,13 +219,12 @@ def id_key(value: object) -> ItemKey:
 
 
 def text_key(fields: Mapping[str, Any], *names: str) -> ItemKey:
-    """Return the key of the text of the first of these fields that has one; an empty key without text."""
+    """Return the key of the text of the first of these fields that has one; else an empty key."""
     return ItemKey(text=text_of(fields, *names))
 
 
 def read_whole(row: TableRow, read: Callable[[TableRow], Iterator[Item]]) -> list[Item]:
-    """Return the items that `read` yields for a row; if it raises ValueError, one Refused item with the message
-    alone."""
+    """Return the items that `read` yields for a row, or one Refused alone if it raises ValueError."""
     try:
         return list(read(row))
     except ValueError as error:
@@ -249,7 +245,7 @@ def query_items(
 
     missing: reason of the refusal.
     grades: (document, grade) pairs.
-    docs: the ranking, best first. None for none.
+    docs: the ranking, best first; None for none.
     """
     if query == ItemKey():
         yield Refused(where, missing)
@@ -300,9 +296,9 @@ class Member:
         return number(self.grade) if self.score is None else self.score
 
     def relevance(self) -> object:
-        """Return the grade of a document in a list of relevant documents: its grade, else its score, else 1.
+        """Return the grade of a member of a list of relevant documents: its own, else its score, else 1.
 
-        Raises ValueError if it has no grade and its score is a distance or has a fraction.
+        Raises ValueError for a score, without grade, that is a distance or has a fraction.
         """
         if self.grade is not None:
             return self.grade
@@ -321,7 +317,7 @@ class Member:
 
 
 def failure_of(fields: Mapping[str, Any]) -> str:
-    """Return a sentence on the failure that a search's record reports; "" if it reports none."""
+    """Return a sentence on the failure that a search's record reports; "" if none."""
     for name, value in fields.items():
         if (
             fold(name) in field_names().failed
@@ -335,8 +331,7 @@ def failure_of(fields: Mapping[str, Any]) -> str:
 
 
 def names_document(one: object) -> bool:
-    """Return True if a list's member may be a document: an identifier, [identifier, number], or a fitting
-    object."""
+    """Return True if a list's member may be a document: an identifier, [identifier, number], or a fitting object."""
     try:
         return (
             member_of(Cells(one) if isinstance(one, Cells) else one, {}) is not None
@@ -346,13 +341,12 @@ def names_document(one: object) -> bool:
 
 
 def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
-    """Return the document that a list's member names: an identifier, [identifier, number] or object; None for
-    others.
+    """Return the document that a list's member names: an identifier, [identifier, number] or object; None for others.
 
     roles: the user's {role: field}.
 
-    If two fields could be identifier or text, the field with blanks is the text. Raises BadValue if fields
-    are ambiguous.
+    If two fields could be identifier or text, the one with blanks is the text. Raises BadValue if fields are
+    ambiguous.
     """
     if isinstance(one, list):
         pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain_text(one[0])
@@ -400,9 +394,9 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
 def places_of(listed: Sequence[object], members: Sequence[Member]) -> tuple[list[int], tuple[float, ...]]:
     """Return (positions of the members by rank, the ranks ascending); (positions as listed, ()) without ranks.
 
-    A field is a rank if all members have it, and it is called rank or counts from 0 or 1.
-
     listed: the members as in the file; their rank is marked as used.
+
+    A field is a rank if all members have it, and it is called rank or counts from 0 or 1.
     """
     count, found = len(members), [member.rank for member in members if member.rank is not None]
     ranks = [rank for _, rank in found]
@@ -477,7 +471,7 @@ class Choices:
             raise UnknownName("way to match words", self.words, ("all", "any"))
 
     def grade_words(self) -> dict[str, float]:
-        """Return the {word: number} of `grades`; {} for another choice. Raises BadValue for malformed text."""
+        """Return the {word: number} of `grades`, {} for another choice; raises BadValue for malformed text."""
         if not self.grades or self.grades.partition("=")[0] in _MADE_WHOLE:
             return {}
         words: dict[str, float] = {}
@@ -514,8 +508,7 @@ def _regraded(grades: str) -> Callable[[float], float]:
 
 
 def agreed(grades: Sequence[float], choices: Choices) -> float | None:
-    """Return the grade on which all judges agree, else the grade by `choices.judges`; None without that
-    choice."""
+    """Return the grade on which all judges agree, else the grade by `choices.judges`; None without that choice."""
     if len(set(grades)) == 1:
         return grades[0]
     return _JUDGES[choices.judges](grades) if choices.judges else None

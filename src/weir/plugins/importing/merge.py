@@ -58,7 +58,7 @@ LARGEST_SEARCH = 10**12
 
 @dataclass
 class _MatchCounts:
-    """Counts of judgments by words, and the documents that they found."""
+    """Counts of judgments by words, and the documents that contain the words."""
 
     judgments: int = 0
     by_tokens: int = 0
@@ -67,7 +67,6 @@ class _MatchCounts:
     documents: set[str] = field(default_factory=set)
 
     def sentence(self) -> str:
-        """Return a sentence: how many documents matched judgments by words, and how these were compared."""
         by_characters = "as characters, whatever their case and white space"
         by_tokens = "as whole tokens of the text, after Unicode's NFD and in lower case, as DPR does"
         ways = [by_characters] * (self.judgments > self.by_tokens) + [by_tokens] * (self.by_tokens > 0)
@@ -78,8 +77,8 @@ class _MatchCounts:
 
 
 class _Matcher:
-    """A search for documents that contain words, ignoring case, as characters of title and text or tokens of
-    the text.
+    """A search for documents that contain words, ignoring case, as characters of title and text or tokens of the
+    text.
 
     documents: {identifier: (title, text)}.
     how: "all" or "any" of several words; "" refuses several.
@@ -187,8 +186,8 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return self._database.execute("select 1 from documents limit 1").fetchone() is not None
 
     def add(self, name: str, document: Document) -> Literal["new", "same", "other"]:
-        """Add a document and return "new"; if `name` exists, add nothing and return "same" for an equal text,
-        "other" for a different one."""
+        """Add a document and return "new"; if `name` exists, add nothing and return "same" for an equal text, else
+        "other"."""
         text = _bytes(document.key.text)
         metadata = json.dumps(document.metadata, default=str).encode() if document.metadata else b""
         row = (_bytes(name), _bytes(document.title), text, metadata, hash(document.key.text))
@@ -200,8 +199,8 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return "same" if self._one("text", name) == (text,) else "other"
 
     def _unlike(self, name: str, document: Document) -> list[str]:
-        """Return the fields, title and metadata, in which a document differs from the stored one; empty fields
-        of the document do not count."""
+        """Return the fields, title and metadata, in which a document differs from the stored one; its empty fields do
+        not count."""
         title, metadata = self._one("title, metadata", name) or (b"", b"")
         kept = {"title": _text(title), **(json.loads(metadata) if metadata else {})}
         given = {"title": document.title, **json.loads(json.dumps(document.metadata, default=str))}
@@ -313,8 +312,8 @@ class _Identifiers:
             self._of_text.setdefault(key.text, set()).add(key.id)
 
     def of(self, key: ItemKey) -> str:
-        """Return a key's identifier: its own, else that of the item with its text, else the text if it is a known
-        identifier, else one made from the text.
+        """Return a key's identifier, or for a text alone that of an equal text, the text if it is an identifier, else
+        one made from it.
 
         Raises ValueError for an empty key, a text with several identifiers, and one above IDENTIFIER_BYTES.
         """
@@ -356,11 +355,9 @@ class _Identifiers:
 
 
 def made_id(text: str, what: str) -> str:
-    """Return an identifier made from a text: a word part and 12 hex digits of a hash, joined by "-".
+    """Return an identifier made from a text, such as "text-3f0c12ab94de": a word part and 12 hex digits of a hash.
 
-    The word part is "text" for a document; for a query its first words of a-z and 0-9, "q" without any.
-
-    what: "query" or "document".
+    what: "query", whose word part is its first words of a-z and 0-9 ("q" without any), or "document", with "text".
     """
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     words = re.findall(r"[a-z0-9]+", text.casefold()) if what == "query" else []
@@ -411,7 +408,7 @@ class FileCounts:
 
 @dataclass(frozen=True)
 class ImportedFile:
-    """The items read from a file; its documents with an identifier are in the `DocumentSpill`."""
+    """The items read from a file, without its documents with an identifier, which are in the `DocumentSpill`."""
 
     name: str
     """The path as the user gave it."""
@@ -473,10 +470,9 @@ REASONS_SHOWN = 3
 
 
 def reasons(refused: Iterable[tuple[str, str]]) -> str:
-    """Return a text with up to three different reasons, each with its first place, and the number of others.
+    """Return up to three different reasons as a text, each with its first place, and the number of others.
 
-    refused: (place, reason).
-    Reasons that differ only in values and numbers count as one.
+    refused: (place, reason); reasons that differ only in values and numbers count as one.
     """
     first_of: dict[str, str] = {}
     for where, reason in refused:
@@ -533,9 +529,8 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
 def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Choices) -> Merged:
     """Merge imported files and the documents in `spill` into one collection.
 
-    Also adds the files' documents to `spill`, and refused rows to the files' counts.
-
-    Raises BadValue for parts with nothing in common, unless `choices` allows them.
+    Adds the files' documents to `spill`, and refused rows to the files' counts. Raises BadValue for parts with
+    nothing in common, unless `choices` allows them.
     """
     merged = Merged(spill)
     if not choices.allow_disjoint:
@@ -905,7 +900,7 @@ def _is_rank(number: float) -> bool:
 
 
 def order_of(item: Item) -> OrderCounts:
-    """Return how the scores of a ranking agree with its ranks or order; all counts are 0 for other items."""
+    """Return counts of how the scores of a ranking agree with its ranks or order; all 0 for other items."""
     if not isinstance(item, Ranking) or not item.docs or len(item.scores) != len(item.docs):
         return OrderCounts()
     ranks = (

@@ -64,12 +64,12 @@ def reader(
 
 
 def when(evidence: str, test: Callable[[Contents], object]) -> Detect:
-    """Return a detector that gives `evidence` if the test holds, else ""."""
+    """Return a detector: a function of a file's contents that returns `evidence` if the test holds, else ""."""
     return lambda contents: evidence if test(contents) else ""
 
 
 def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
-    """Return a detector of files with all these columns and none of `without`; its evidence is the columns' names."""
+    """Return a detector of files with all these columns and none of `without`; its evidence is the names, else ""."""
 
     def detect(contents: Contents) -> str:
         columns = set(contents.columns)

@@ -88,11 +88,10 @@ if TYPE_CHECKING:
 def agree(
     first: object, *others: object, words: Sequence[str] = (), by_query: bool = False
 ) -> ResultSet[Agreement]:
-    """Return how well other labels agree with the first, a result for each (`weir labels agree`).
+    """Return Cohen's kappa and other agreement of each of `others` with the first labels (`weir labels agree`).
 
-    first, others: judgments as `weir.evaluate` takes them, folders of `weir judge`, or tables such as
-        "labels.csv", with "labels.csv#gpt" for one of several columns. A single file is split by rater
-        (origin or column).
+    first, others: judgments as `weir.evaluate` takes them, folders of `weir judge`, or tables such as "labels.csv",
+        with "labels.csv#gpt" for one of several columns. A single file is split by rater.
     words: grades of labels that are no numbers, such as "partly relevant=1".
     by_query: show a line for each query too, the worst kappa first.
 
@@ -113,8 +112,7 @@ def agree(
 def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
     """Return Krippendorff's alpha over all raters together, who need not have judged all pairs.
 
-    first, others: judgments or labels, as `agree` takes them.
-    words: grades of labels that are no numbers, such as "partly relevant=1".
+    first, others, words: see `agree`.
 
     Raises BadValue for one rater and if no pair has two labels.
     """
@@ -129,14 +127,13 @@ def rank_agreement(
     measure: Measure | str = "nDCG@10",
     words: Sequence[str] = (),
 ) -> ResultSet[OrderAgreement]:
-    """Return how far other labels order systems as the first do, a result for each (`weir labels agree --run`).
+    """Return Kendall's tau between the orders of systems by the first labels and by each of `others`.
 
-    Raises BadValue for fewer than two systems or common queries.
-
-    first, others: judgments or labels, as `agree` takes them.
-    words: grades of labels that are no numbers, such as "partly relevant=1".
+    first, others, words: see `agree`.
     runs: rankings, to see whether the order of systems survives. In Python also by name.
     measure: the measure that orders the systems.
+
+    Raises BadValue for fewer than two systems or common queries.
     """
     systems = _systems(runs)
     (name, labels), *rest = _labels_by_name((first, *others), words).items()
@@ -155,14 +152,14 @@ def people(
     measure: Measure | str = "nDCG@10",
     words: Sequence[str] = (),
 ) -> ResultSet[People]:
-    """Return the agreement and consistency of the people who judged (`weir labels people`).
+    """Return how far the people who judged agree with each other and with their own second grades (`weir labels
+    people`).
 
-    labels, others: a journal of `weir open --judge`, or judgments or labels, as `agree` takes them.
+    labels, others: a journal of `weir open --judge`, or labels as `agree` takes them.
     measure: the measure for the human ceiling, which scores one person's order by another's labels.
     words: grades of labels that are no numbers, such as "partly relevant=1".
 
-    Agreement is of each two people, of all, and of each with their own second grades; preferences are
-    reported, too. Raises BadValue for a measure whose mean over the orders of tied documents is not known.
+    Raises BadValue for a measure without a mean over the orders of tied documents.
     """
     by_name = _labels_by_name((labels, *others), words)
     again: dict[str, Qrels] = {}
@@ -189,17 +186,17 @@ def holes(
     """Return how many unjudged documents of runs (holes) are relevant by new labels (`weir labels holes`).
 
     qrels, runs: judgments and rankings, as `weir.evaluate` takes them.
-    human: people's labels of unjudged documents: a sheet of weir labels pool, filled in, judgments or a table
-        of labels. May be left out.
-    model: a model's labels of unjudged documents: a folder of weir judge, judgments or a table of labels. May
-        be left out.
+    human: people's labels of unjudged documents: a sheet of weir labels pool, filled in, judgments or a table of
+        labels. May be left out.
+    model: a model's labels of unjudged documents: a folder of weir judge, judgments or a table of labels. May be left
+        out.
     measure: the measure that orders systems. Unjudged documents count down to its cut-off.
     rel: lowest relevant grade.
-    collection: the runs' collection, by name or path. Its rules hold (self-matches, candidates, queries
-        without an answer).
+    collection: the runs' collection, by name or path. Its rules hold (self-matches, candidates, queries without an
+        answer).
 
-    Raises BadValue without labels, if nothing is unjudged or labelled, if people and model labelled no
-    document in common, and for a measure without score bounds.
+    Raises BadValue if nothing is unjudged or labelled, people and model labelled no document in common, or the
+    measure has no score bounds.
     """
     people, by_model = (
         None if labels is None else labels_from(labels_given(labels)) for labels in (human, model)
@@ -225,8 +222,8 @@ def holes(
 def _stranger_notes(
     name: str, labels: Qrels, known: Iterable[Ids], lack: str, most: float = 0.5
 ) -> list[Note]:
-    """Return [a note] if more than a share `most` of labels name documents not among `known`, or for a known cause such
-    as lost zeros; else []."""
+    """Return [a note] if more than a share `most` of the labels is of documents not in `known`, or the cause is known
+    (such as lost zeros); else []."""
     found = dangling(labels, Ids.of(dict.fromkeys(chain.from_iterable(docs.tolist() for docs in known))))
     told = found is not None and (found.cause or found.judgments > most * len(labels.doc))
     return [found.note(name, lack)] if found is not None and told else []
@@ -289,10 +286,7 @@ def estimate(
     sheets: Iterable[str | Path] = (),
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[CorrectedScore]:
-    """Return scores of runs, estimated from few labels of people and many of a model (`weir labels
-    estimate`).
-
-    Raises BadValue for another measure than those below, and for too few queries.
+    """Return scores of runs, estimated from few labels of people and many of a model (`weir labels estimate`).
 
     human, model: judgments as in `weir.evaluate`, or labels as in `agree`.
     runs: see `weir.evaluate`.
@@ -302,8 +296,10 @@ def estimate(
     weights: a file of queries and weights (1 / the probability of being drawn). In Python also a dict.
     pairs: people judged a random part of each query's first documents.
     sheets: filled sheets of documents to judge, added to people's judgments.
-    collection: the runs' collection, by name or path. Its rules hold, its columns may be strata, and a sheet
-        shows its texts.
+    collection: the runs' collection, by name or path. Its rules hold, its columns may be strata, and a sheet shows
+        its texts.
+
+    Raises BadValue for another measure and for too few queries.
     """
     human, collection = judged_by(human, collection)
     by_people, by_model = _people(human, sheets), _labels(model)
@@ -339,15 +335,14 @@ def next_queries(
 ) -> ResultSet[QueryPlan]:
     """Return the queries, drawn at random, that people should judge next (`weir labels estimate --next`).
 
-    human, model, runs, measure, sheets: see `estimate`.
+    human, model, runs, measure, sheets, collection: see `estimate`.
     strata: see `estimate`, by default up to four by the model's scores.
     count: number of queries to draw for people to judge next.
     width: wanted half width of the intervals, from which the number of queries follows.
     out: the folder of the sheet; by default none is written.
-    collection: see `estimate`.
 
-    Raises BadValue without `count` or `width`, if nothing is left to judge and for a folder that exists, and the
-    errors of `estimate`.
+    Raises BadValue as `estimate`, without `count` or `width`, if nothing is left to judge, and for a folder that
+    exists.
     """
     human, collection = judged_by(human, collection)
     labels, rules = (_people(human, sheets), _labels(model)), ScoringRules.of(collection)
@@ -413,16 +408,16 @@ def judging_pool(
 ) -> ResultSet[JudgingPool]:
     """Return the documents to judge next, a pool for each collection (`weir labels pool`).
 
-    Raises BadValue if nothing is unjudged, without rankings, and if the folder exists.
-
     targets: a results folder, or judgments and run files.
     out: the folder to write, by default none is written.
     k: ranks of each system that are considered.
     limit: number of pairs of a collection at most, chosen to narrow scores most.
-    collection: documents, queries and rules of run files, by name or path. For a results folder the paths
-        of collections that moved, by name.
-    by_lot: order queries at random instead of by how much they narrow scores, so that weir open and weir
-        judge can tell early which system is best.
+    collection: documents, queries and rules of run files, by name or path. For a results folder the paths of
+        collections that moved, by name.
+    by_lot: order queries at random instead of by how much they narrow scores, so that weir open and weir judge can
+        tell early which system is best.
+
+    Raises BadValue if nothing is unjudged, without rankings, and if the folder exists.
     """
     subjects = subjects_of(targets, places_of(collection))
     origin = {"targets": _lasting(targets), "collections": _lasting(places_of(collection))}
@@ -452,19 +447,17 @@ def relabel(
     collection: Places = None,
     out: str | Path | None = None,
 ) -> ResultSet[Relabelled]:
-    """Return every system's score before and after new judgments, which replace old ones (`weir labels
-    relabel`).
+    """Return each system's score before and after new judgments, which replace old ones (`weir labels relabel`).
 
-    judged: a filled sheet of `judging_pool`, or judgments.
+    judged: a filled sheet of `judging_pool`, which applies to its own collection only, or judgments.
     targets: a results folder, or judgments and run files.
     measure: a measure such as nDCG@10.
     origin: the name of the new judgments.
-    collection: documents, queries and rules of run files, by name or path. For a results folder the paths
-        of collections that moved, by name.
+    collection: documents, queries and rules of run files, by name or path. For a results folder the paths of
+        collections that moved, by name.
     out: file for old and new judgments together, with their origins.
 
-    A sheet applies to the collection named beside it. Raises BadValue if no query is known, and for `out`
-    with several collections.
+    Raises BadValue if no query is known, and for `out` with several collections.
     """
     given = judged_by(judged)[0]
     new, ungraded = read_sheet(given) if isinstance(given, Path) else (qrels_from(given), 0)

@@ -45,17 +45,13 @@ from weir.stats.significance import adjusted
 
 
 def corrected_precision(labelled: Float64, relevant: Float64, confusion: Float64, k: int) -> Estimate:
-    """Return an estimate, within 0..1, of the mean precision at k by people's labels, from a model's labels and
-    its error rates.
+    """Return mean precision at k by people's labels, in 0..1, estimated from a model's labels and its error rates.
 
-    labelled: float64[queries], how many of the first k documents the model labelled.
-    relevant: float64[queries], how many of these it called relevant.
-    confusion: float64[queries, 2, 2], number of pairs that people judged too, by [people's label, the model's];
-        1 is relevant.
+    labelled, relevant: float64[queries], documents of the first k that the model labelled, and called relevant.
+    confusion: float64[queries, 2, 2], counts of pairs labelled by both, by [people's, model's] label; 1 is relevant.
 
-    Unlabelled documents count as not relevant. Error rates are taken to be the same for all pairs. Raises
-    BadValue if people gave a single label, and if the model's labels are no better than chance or contradict
-    its error rates.
+    Unlabelled documents count as not relevant. Raises BadValue if people gave a single label, or the model is no
+    better than chance or contradicts its error rates.
     """
     # Source: Rogan and Gladen 1978. Errors are linearised over queries as in Binder 1983, the limit of a bootstrap of
     # queries, so that pairs of a query may depend on each other; Student's t by the queries that people judged.
@@ -95,7 +91,7 @@ POOLED_QUERIES = 4
 
 @dataclass(frozen=True, eq=False)
 class QueryVariances:
-    """The parts, by stratum, of the variance of each system's corrected mean."""
+    """The variance of each system's corrected mean, in parts by query stratum."""
 
     queries: Int64
     """int64[strata]."""
@@ -109,11 +105,8 @@ class QueryVariances:
     """float64[systems], variance between stratum means."""
 
     def half_width(self, judged: Int64) -> float:
-        """Return half the width of the widest system's 95% interval after `judged` queries in each stratum,
-        int64[strata].
-
-        inf if a stratum with queries has no judged query.
-        """
+        """Return half the width of the widest 95% interval of any system with `judged` queries, int64[strata]; inf if
+        a stratum with queries has none judged."""
         here = self.queries > 0
         if (judged[here] < 1).any():
             return math.inf
@@ -167,11 +160,11 @@ def _variances_within_strata(
 def allocated(
     variances: QueryVariances, cost: Float64, more: int | None, width: float | None = None
 ) -> Int64:
-    """Return how many more queries of each stratum to judge, int64[strata], never more than there are.
+    """Return how many more queries to judge in each stratum, int64[strata], for the narrowest intervals.
 
     cost: float64[strata], pairs to judge for a query.
     more: number of queries; None for as many as `width` takes, or all.
-    width: half the width of the widest interval to reach.
+    width: half width to reach; ignored if `more` is given.
     """
     # Neyman 1934, greedily: after two of each stratum, the next query goes where it takes most from the variance of the
     # systems' mean for each pair that it costs.
@@ -201,7 +194,7 @@ EVERY_PAIR = 8
 
 @dataclass(frozen=True)
 class CorrectedDifference:
-    """An estimated mean difference: `other` minus the system of the CorrectedScore that has it."""
+    """An estimated mean difference: `other` minus the system whose CorrectedScore holds it."""
 
     other: str
     human: Estimate
@@ -216,7 +209,7 @@ class CorrectedDifference:
 
 @dataclass(frozen=True)
 class CorrectedScore:
-    """A system's estimated mean by people's labels, alone and corrected by a model's."""
+    """A system's mean score by people's labels alone, by a model's alone, and by the two combined."""
 
     system: str
     measure: str
@@ -266,10 +259,10 @@ class _LabelledRuns:
         measure: Measure,
         design: SampleDesign = AT_RANDOM,
     ) -> _LabelledRuns:
-        """Return the runs' values by both labels.
+        """Return each run's values by people's and by the model's labels.
 
-        Raises BadValue for a measure without cut-off, condensed or outside ESTIMABLE (of pairs SUMS), and for too few
-        queries judged by both.
+        Raises BadValue for a measure that is condensed, without cut-off or not in ESTIMABLE (SUMS if pairs were
+        drawn), and for too few queries judged by both.
         """
         by_ideal = dict(measure.settings).get("gain") == "scaled"  # RBP by the best grade of the query
         k = measure.cutoff
@@ -309,10 +302,9 @@ class _LabelledRuns:
 def corrected_scores(
     runs: Mapping[str, Run], human: Qrels, model: Qrels, measure: Measure, design: SampleDesign = AT_RANDOM
 ) -> list[CorrectedScore]:
-    """Return the runs' scores by the model's labels, corrected by people's, and differences of systems.
+    """Return each run's score by the model's labels, corrected by people's, with its differences to later runs.
 
-    Raises the errors of `_LabelledRuns.of`, and BadValue for too few queries judged by the model alone, in any
-    stratum.
+    Raises BadValue as `_LabelledRuns.of` does, and if the model alone judged too few queries of any stratum.
     """
     labelled = _LabelledRuns.of(runs, human, model, measure, design)
     drawn, names = labelled.drawn, list(runs)
@@ -420,10 +412,9 @@ SEED = 13
 def estimated_scores(
     runs: Mapping[str, Run], human: Qrels, model: Qrels, measure: Measure, design: SampleDesign = AT_RANDOM
 ) -> list[CorrectedScore]:
-    """Return the runs' scores by the model's labels, corrected by people's and cut to their bounds.
+    """Return `corrected_scores`, cut to the scores that any labels of the unjudged pairs could give.
 
-    Bounds hold for any labels of the unjudged pairs; without bounds (a measure not in RISING, or deeper than
-    MOST_RANKS) they are NaN and nothing is cut. Raises the errors of `corrected_scores`.
+    For a measure not in RISING or deeper than MOST_RANKS bounds are NaN, and nothing is cut.
     """
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
@@ -467,7 +458,7 @@ def _unanswered(
 def unanswered_notes(
     runs: Mapping[str, Run], human: Qrels, model: Qrels, design: SampleDesign = AT_RANDOM
 ) -> list[Note]:
-    """Return a note for each run that leaves some of the model's queries unanswered; [] for none."""
+    """Return a note for each run that leaves some of the model's queries unanswered."""
     notes = []
     for name, one in _unanswered(runs, human, model, design).items():
         if not one.missing.any():
@@ -497,7 +488,7 @@ class StratumPlan:
 
 @dataclass(frozen=True, eq=False)
 class QueryPlan:
-    """The queries to judge next, and the expected half width of the widest 95% interval."""
+    """The queries to judge next, and the expected half widths of the widest 95% interval."""
 
     measure: str
     systems: int
@@ -524,16 +515,14 @@ def next_queries(
     width: float | None = None,
     strata: QueryGroups | None = None,
 ) -> tuple[QueryPlan, JudgingPool, QueryGroups, Float64]:
-    """Return (plan, pool of documents, strata, weights) of the queries that people should judge next, drawn
-    at random.
+    """Return (plan, pool of documents, strata, weights) for queries drawn at random that people should judge next.
 
     labels: (people's, the model's).
     width: half width to reach, which sets the number of queries if `count` is None.
-    strata: strata of the earlier draw, within which queries are drawn; None makes up to four from the model's
-        scores.
+    strata: strata of the earlier draw; None makes up to four from the model's scores.
 
-    Strata and weights, float64, are of each query that the model judged. Raises BadValue without a positive
-    count or width, if nothing is left to judge, and if no estimate is possible.
+    Strata and weights (float64) are of each query that the model judged. Raises BadValue without a positive count or
+    width, if nothing is left to judge, and if no estimate is possible.
     """
     if (count is None and width is None) or (count or 1) < 1 or (width or 1.0) <= 0:
         raise BadValue(f"found {count} queries and a width of {width}; give one of them, above 0")
@@ -598,8 +587,8 @@ def next_queries(
 def write_plan(
     pool: JudgingPool, strata: QueryGroups, weights: Float64, subject: Subject, folder: Path
 ) -> None:
-    """Write the sheet to judge, strata.tsv, and weights.tsv without weights of 0, to a new folder; raises BadValue if
-    it exists."""
+    """Write the sheet to judge, strata.tsv and weights.tsv (without zeros) to a new folder; raises BadValue if it
+    exists."""
     names = strata.queries.tolist()
     labels = [strata.labels[number] for number in strata.group.tolist()]
     labelled = "".join(f"{name}\t{label}\n" for name, label in zip(names, labels, strict=True))

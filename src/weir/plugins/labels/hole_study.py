@@ -34,7 +34,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _Ratio:
-    """A ratio of two counts with its 95% interval over queries; NaN without counts."""
+    """A ratio of two counts with its 95% interval over queries; NaN if `of` is 0."""
 
     count: int
     of: int
@@ -80,7 +80,7 @@ class HoleCounts:
 
 @dataclass(frozen=True)
 class FilledOrder:
-    """The order of systems by labels of `by`, against that with unjudged documents as not relevant."""
+    """The order of systems with unjudged documents labelled by `by`, compared with unjudged as not relevant."""
 
     by: str
     tau: float
@@ -118,13 +118,12 @@ def hole_study(
     measure: Measure = NDCG_AT_10,
     rel: float = 1,
 ) -> HoleStudy:
-    """Return how many unjudged documents (holes) above the measure's cut-off are relevant, and what they
-    change.
+    """Return how many unjudged documents (holes) within the measure's cut-off are relevant, and how scores change.
 
     people, model: labels of holes; at least one is needed.
 
-    Raises BadValue without runs, holes or labels, if people and model labelled no hole in common, and for a
-    measure without score bounds.
+    Raises BadValue without runs, holes or labels, if people and model labelled no hole in common, and for a measure
+    without score bounds.
     """
     if not runs:
         raise BadValue("there is no ranking whose holes could be studied")

@@ -52,7 +52,7 @@ class Kappa:
 
 
 def kappas_of(labels: Mapping[str, Qrels]) -> list[Kappa]:
-    """Return the agreement of each two judges who graded a common pair; [] without any."""
+    """Return the agreement of each two judges who graded a common pair."""
     return [
         _kappa_of(labels[one], labels[other], (one, other))
         for one, other in combinations(labels, 2)
@@ -92,11 +92,10 @@ class HumanCeiling:
 
 
 def human_ceilings(labels: Mapping[str, Qrels], measure: Measure) -> list[HumanCeiling]:
-    """Return the mean score over all pairs of judges, then the score of each judge's order by the labels of
-    each other judge.
+    """Return the mean score, then the score of each judge's order of documents by each other judge's labels.
 
-    Rankings have only the documents that both graded, ties in the mean over their orders. Raises BadValue if no
-    two judges share a pair, and for a measure without a mean over orders of ties.
+    Only documents that both graded are ranked; ties count as the mean over their orders. Raises BadValue if no two
+    judges share a pair, and for a measure without such a mean.
     """
     found: list[HumanCeiling] = []
     by_query: dict[str, list[float]] = {}
@@ -159,7 +158,7 @@ def people_of(
 
     labels, again: {judge: first grades}, {judge: second grades}.
 
-    Raises BadValue for a measure whose mean over the orders of tied documents is not known.
+    Raises BadValue for a measure without a mean over the orders of tied documents.
     """
     kappas = kappas_of(labels)
     own = [

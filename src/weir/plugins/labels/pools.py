@@ -86,13 +86,13 @@ POOLS = ResultKind(
 def judging_pool(
     runs: Mapping[str, Run], qrels: Qrels, k: int = 10, limit: int | None = None, lot: bool = False
 ) -> JudgingPool:
-    """Return the unjudged documents among the first k of any run; queries that narrow scores most come first.
+    """Return the unjudged documents among the first k of any run, queries that narrow scores most first.
 
     limit: keep this many pairs, of largest weight.
     lot: order queries at random instead.
 
-    A query's documents are shuffled. Raises BadValue without runs, if nothing is unjudged, and for k or limit
-    below 1.
+    A query's documents are shuffled. Raises BadValue without runs, if nothing is unjudged, and for k or limit below
+    1.
     """
     if not runs or k < 1 or (limit is not None and limit < 1):
         raise BadValue(
@@ -136,7 +136,7 @@ def pools_of(
     origin: Mapping[str, object] | None = None,
     lot: bool = False,
 ) -> list[JudgingPool]:
-    """Return a pool for each collection, and write it to `out`, or for several collections to folders in it.
+    """Return a pool for each collection, and write each to `out`, or for several collections to a folder in it.
 
     out: None writes nothing.
     origin: more entries of the description beside each sheet.
@@ -166,7 +166,7 @@ def _answered(subject: Subject) -> Ids:
 
 
 def pool_notes(subjects: Sequence[Subject]) -> list[str]:
-    """Return notes on missing texts, queries without documents, and judgments that look like a run; [] for none."""
+    """Return notes on missing texts, queries without documents, and judgments that look like a run."""
     exchanged = [
         f"{one.name}: {note.text}"
         for one in subjects
@@ -241,7 +241,8 @@ def _scale(qrels: Qrels | None) -> list[int]:
 
 
 def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
-    """Yield a sheet's lines with the header; texts are on one line, and no cell is a formula.
+    """Yield a sheet's TSV lines with the header; texts become one line, and cells that a spreadsheet would calculate
+    are escaped.
 
     Raises BadValue for an identifier with a tab or line end.
     """
@@ -286,8 +287,7 @@ class SheetLine:
 
 
 def open_sheet(path: Path) -> Iterator[SheetLine]:
-    """Yield the lines of a sheet, TSV or a spreadsheet's CSV, without blank ones; raises FormatError at a malformed
-    line."""
+    """Yield the filled lines of a sheet, as TSV or a spreadsheet's CSV; raises FormatError at a malformed line."""
     if path.suffix == ".csv":
         records = number_records(path, table_head(path).separator, (HEAD.index("grade"),))
     else:
@@ -305,10 +305,10 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
 
 
 def about_sheet(path: Path) -> dict[str, Any]:
-    """Return the description beside a sheet, {} if it is missing or invalid.
+    """Return the description beside a sheet; {} if it is missing or invalid.
 
-    Entries: `subject` (the collection), `names` (of systems), and the arguments `targets` and `collections`
-    of `weir labels pool`.
+    It holds `subject` (the collection), `names` (of systems), and the arguments `targets` and `collections` of `weir
+    labels pool`.
     """
     with suppress(OSError, FormatError):
         content = read_json(path.with_name(ABOUT))
@@ -317,7 +317,8 @@ def about_sheet(path: Path) -> dict[str, Any]:
 
 
 def subject_of_pool(sheet: Path) -> Subject:
-    """Return a pool's rankings and judgments; raises BadValue if it does not name them."""
+    """Return the rankings and judgments from which a sheet was made; raises BadValue if it names none or they are
+    gone."""
     about = about_sheet(sheet)
     targets, name = about.get("targets"), about.get("subject", sheet.parent.name)
     if not targets:
@@ -405,10 +406,10 @@ def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
 def relabelled(
     subject: Subject, new: Qrels, measure: Measure = NDCG_AT_10, origin: str = "new"
 ) -> tuple[list[Relabelled], Qrels]:
-    """Return (every system's mean before and after new judgments, merged judgments with origins).
+    """Return (each system's mean before and after new judgments, old and new judgments with their origins).
 
-    New judgments replace old ones; only queries with old judgments are averaged. Raises BadValue without runs
-    or such queries, and for a run that answers no judged query.
+    New judgments replace old ones; means are over queries with old judgments. Raises BadValue without runs or such
+    queries, and for a run that answers no judged query.
     """
     old = _judgments(subject, new.queries)
     subject = replace(subject, qrels=old)
@@ -453,14 +454,13 @@ def relabelled(
 
 
 def labels_of_new_queries(together: Qrels, old: Qrels) -> int:
-    """Return the number of judgments of queries without old judgments; 0 without any old judgments."""
+    """Return the number of judgments of queries without old judgments; 0 if there are no old judgments at all."""
     new = old.queries.codes(together.queries.strings)[together.query_of_row()] < 0
     return int(np.count_nonzero(new)) if len(old) else 0
 
 
 def turned(rows: list[Relabelled]) -> list[tuple[str, str]]:
-    """Return (system that is better before, better after) for each two systems of a collection whose order new
-    judgments reverse."""
+    """Return (better before, better after) for each two systems of a collection whose order new judgments reverse."""
     return [
         (one.system, other.system)
         if _place(one, one.before) < _place(other, other.before)

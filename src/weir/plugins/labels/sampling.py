@@ -29,7 +29,7 @@ class Estimate:
     """Weight of the model's values: 0 for people's alone, 1 for plain PPI."""
 
     def clipped(self, least: float, most: float) -> Estimate:
-        """Return the estimate with value and bounds cut to the possible means `least` to `most`."""
+        """Return the estimate with value and bounds cut to `least` to `most`."""
         value, low, high = np.clip([self.value, self.low, self.high], least, most).tolist()
         return Estimate(value, low, high, self.weight)
 
@@ -48,10 +48,8 @@ class SampledMean:
     """Interval to use instead of Student's t."""
 
     def estimate(self) -> Estimate:
-        """Return the mean with its 95% interval: `ends`, else by Student's t or the normal distribution.
-
-        Without `ends`, bounds are NaN for a standard error of 0.
-        """
+        """Return the mean with its 95% interval: `ends` if given, else Student's t or normal, with NaN bounds for a
+        standard error of 0."""
         if self.ends is not None:
             return Estimate(self.value, *self.ends, self.weight)
         if not self.error:
@@ -78,7 +76,7 @@ def corrected_share(above: float, slope: float, errors: tuple[float, float, floa
     errors: variance of `above`, covariance, variance of `slope`.
     times: number of standard errors to either side.
 
-    Raises BadValue if the slope is not separable from 0, and if the interval is outside 0..1.
+    Raises BadValue if the slope cannot be told from 0, and if the interval is outside 0..1.
     """
     # Source: Fieller 1954. The interval holds each share s for which above - s * slope is within `times` its error of
     # 0, so it keeps its coverage for a small slope too.
@@ -125,11 +123,10 @@ def drawn_mean(
     """Return the mean of people's values over all items, estimated by PPI++ from a random sample.
 
     human, model: float64[n], people's and the model's values of the judged items (queries, not pairs).
-    model_alone: float64[N], the model's values of the items that people did not judge.
-    weight: weight of the model's values. None takes the weight within 0..1 with the narrowest interval, or
-        people's values alone if that is more than 5% wider.
-    limits: smallest and largest possible value. Binary values then have Wilson's interval, and errors stay
-        realistic if most values are equal.
+    model_alone: float64[N], the model's values of the other items.
+    weight: weight of the model's values; None for the one within 0..1 with the narrowest interval, or 0 if that is
+        more than 5% wider than people's alone.
+    limits: smallest and largest possible value; binary values then have Wilson's interval.
 
     Raises BadValue for fewer than two judged items.
     """
@@ -150,10 +147,9 @@ def stratified_mean(
     """Return the mean of people's values over all items, estimated from a random sample within strata.
 
     human, model, model_alone, weight, limits: see `drawn_mean`.
-    strata: (stratum of each judged item, stratum of each item that only the model judged).
+    strata: (stratum of each judged item, stratum of each other item).
 
-    Strata count by their share of all items. Raises BadValue, with the stratum's number, if people judged fewer
-    than two items of it.
+    Raises BadValue if people judged fewer than two items of a stratum.
     """
     # Source: Fisch et al. 2024 (StratPPI), with the two draws of Neyman 1938: the strata's shares are random too.
     both, plain, counts = [], [], []
@@ -246,12 +242,11 @@ def weighted_mean(
     weights: Float64,
     weight: float | None = None,
 ) -> SampledMean:
-    """Return the mean of people's values over all items, from a sample with known probabilities (Hajek's
-    estimator).
+    """Return Hajek's estimate of the mean of people's values over all items, from a sample with known probabilities.
 
     human, model, model_alone: see `drawn_mean`.
     weights: float64[n], 1 / sampling probability, up to a constant factor.
-    weight: weight of the model's values. None takes the weight within 0..1 with the least variance.
+    weight: weight of the model's values; None for the one within 0..1 with the least variance.
 
     Raises BadValue for fewer than four judged items, and for weights that are not positive and finite.
     """
@@ -299,7 +294,7 @@ def partly_judged_mean(
 
     human, model: float64[n], Horvitz-Thompson estimates of a query's value from its judged documents.
     whole: float64[n], the model's values of these queries from all their documents.
-    model_alone: float64[N], the model's values of the queries that people did not judge.
+    model_alone: float64[N], the model's values of the other queries.
     weight: see `weighted_mean`.
 
     Raises BadValue for fewer than four queries that people judged.
@@ -346,12 +341,11 @@ class SampleDesign:
     def chance_of_none(
         self, queries: Ids, drawn: NDArray[np.bool_], part: NDArray[np.bool_], drawable: NDArray[np.bool_]
     ) -> float:
-        """Return the probability that a draw of as many queries contains none of a part.
+        """Return the probability that a random draw of as many queries as `drawn` contains none of `part`.
 
-        drawn, part, drawable: bool[queries]: the judged queries, the part, and the queries that could be
-            drawn.
+        drawn, part, drawable: bool[queries]; `drawable` are the queries that could be drawn.
 
-        A query without a weight counts as unlikely as the least likely drawn query.
+        Queries without a weight count as the least likely of the others.
         """
         if self.weights is not None:
             codes = self.weights.queries.codes(queries.strings)
@@ -382,7 +376,7 @@ AT_RANDOM = SampleDesign()
 
 @dataclass(frozen=True, eq=False)
 class PairedValues:
-    """A system's values, or differences of two systems, by people's and by the model's labels."""
+    """A system's values by query, or differences of two systems, by people's and by the model's labels."""
 
     human: Float64
     """float64[n], from people's labels."""
@@ -426,9 +420,7 @@ class DrawnQueries:
 
     @staticmethod
     def of(design: SampleDesign, queries: Ids, mine: NDArray[np.integer]) -> DrawnQueries:
-        """Return the split of the model's queries.
-
-        mine: positions of the queries that people judged.
+        """Return the model's queries, split by whether people judged them; `mine` are the positions of the judged.
 
         Raises BadValue for too few queries, also of a stratum, and for a query without stratum or weight.
         """
@@ -455,7 +447,7 @@ class DrawnQueries:
         return DrawnQueries(mine, alone, design.pairs, strata, weights)
 
     def estimated_mean(self, values: PairedValues, weight: float | None = None) -> SampledMean:
-        """Return the estimated mean of values over all queries, by the design.
+        """Return the estimated mean over all queries, by the sampling design.
 
         weight: weight of the model's values: 0 for people's labels only, None for the best within 0..1.
         """
@@ -471,8 +463,7 @@ class DrawnQueries:
 
 
 def numbered_strata(groups: QueryGroups, queries: Ids) -> Int32:
-    """Return the number of each query's stratum, int32[queries]; raises BadValue for a query without a
-    stratum."""
+    """Return the number of each query's stratum, int32[queries]; raises BadValue for a query without one."""
     codes = groups.queries.codes(queries.strings)
     stratum = np.where(codes >= 0, groups.group[codes], -1).astype(np.int32)
     if (stratum < 0).any():

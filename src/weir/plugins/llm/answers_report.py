@@ -79,7 +79,7 @@ class QueryTrace:
 
 
 def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
-    """Return a ModelUse for each cell and each language model that it used; [] without any.
+    """Return each result's counts of language models' answers, one ModelUse for each model that its system asked.
 
     Raises FormatError for a record of another layout.
     """
@@ -115,12 +115,12 @@ def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
 def query_traces(
     cells: Sequence[ResultCell], query: str | None = None, verdicts: Collection[str] = ()
 ) -> list[QueryTrace]:
-    """Return a QueryTrace for each system, LLM re-ranker and query, from stored answers; no request is sent.
+    """Return each system's prompts about each query, with the stored answers; no request is sent.
 
     query: a query's identifier; None for all.
-    verdicts: keep only prompts with these verdicts (VERDICTS), and their queries.
+    verdicts: keep only prompts with these verdicts (VERDICTS).
 
-    Raises UnknownName for an unknown query or verdict; BadValue without a language model, after changes of
+    Raises UnknownName for an unknown query or verdict; BadValue without an LLM re-ranker, after changes of
     collection, settings or prompts, or without the first stage's rankings.
     """
     for kind in verdicts:
@@ -214,7 +214,7 @@ INDENT_COLUMNS = 8
 
 
 def use_tables(uses: Sequence[ModelUse]) -> tuple[Table, ...]:
-    """Return one table with a row for each use, and a column for each verdict that occurs."""
+    """Return [a table] with a row for each use, and a column for each verdict that occurs."""
     kinds = dict.fromkeys(["ok", *sorted({kind for one in uses for kind in one.verdicts})])
     head = ["dataset", "system", "model", "answers", *kinds, "cut", "flagged", "faults", "tokens", "dollars"]
     lines = [

@@ -54,10 +54,7 @@ def judge(
     settings: JudgeSettings | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[JudgeReport]:
-    """Label pairs of query and document by a language model, into a folder, and return a report (`weir judge`).
-
-    Raises ServiceError, after writing the labels so far, if the budget ends or answers are missing, BadValue
-    for settings and for a folder of other labels, and the WeirErrors of reading.
+    """Label (query, document) pairs by a language model into a folder, and return a report (`weir judge`).
 
     targets: a folder or sheet of `judging_pool`, for its ungraded pairs. Or a results folder, or judgments and run
         files, for unjudged documents among each system's first k. With `judged` also a collection.
@@ -65,18 +62,20 @@ def judge(
     model: such as "http://localhost:8000/v1#name" or "openai:gpt-4o", or a ChatModel. None takes WEIR_LLM.
     prompt: name of a prompt, or path of a TOML file.
     budget, price: limits in place of WEIR_API_BUDGET and WEIR_API_PRICE.
-    collection: documents, queries and rules of run files, by name or path. Of a results folder where its
-        collections lie now, by name.
+    collection: documents, queries and rules of run files, by name or path. Of a results folder where its collections
+        lie now, by name.
     people: judgments of people to compare with, instead of the targets' own.
     judged: judge what people judged, to see how far the model agrees.
     k: ranks of each system that are considered.
     limit: number of pairs at most, the first of a sheet, else the pairs that narrow scores most; with `judged` a
         random sample.
-    until_decided: judge queries in random order, and stop once it is certain which system is the best by
-        nDCG@k.
+    until_decided: judge queries in random order, and stop once it is certain which system is the best by nDCG@k.
     margin: how much better another system may still be than the one taken as best, for `until_decided`.
     settings: how the judge is asked. None takes the defaults.
     progress: called with (step, answers done, answers in all).
+
+    Raises ServiceError, after writing the labels so far, if the budget ends or answers are missing, BadValue for
+    settings and for a folder of other labels.
     """
     chosen = default_model() if model is None else model
     chat = ChatModel(chosen) if isinstance(chosen, str) else chosen
@@ -111,8 +110,7 @@ def _pairs(
     judged: bool,
     ranks: tuple[int, int | None],
 ) -> tuple[Subject | None, Subject | None, JudgingPairs]:
-    """Return (runs to decide between or None, collection with the texts or None, pairs to judge); raises
-    BadValue."""
+    """Return (runs to decide between or None, collection with the texts or None, pairs to judge)."""
     k, limit = ranks
     if limit is not None and limit < 1:
         raise BadValue(f"limit is {limit}; expected a whole number from 1")
@@ -143,13 +141,14 @@ def _only(subjects: Sequence[Subject]) -> Subject:
 
 @checked
 def llm_use(folder: FolderPath, system: Systems = None, datasets: Sequence[str] = ()) -> ResultSet[ModelUse]:
-    """Return the use of language models, a row for each model and result of a folder: answers by kind, tokens, dollars,
-    failed attempts. Empty if no system asks a model.
+    """Return counts of language models' answers, tokens, dollars and failed attempts, by model and result of a
+    folder.
 
     system: one or several systems. None takes all.
     datasets: names of datasets or groups. () takes all.
 
-    Raises FormatError for a folder without finished results, UnknownName for an unknown system or dataset.
+    Empty if no system asks a model. Raises FormatError for a folder without finished results, UnknownName for an
+    unknown system or dataset.
     """
     cells, damaged = cells_of(folder, system, datasets)
     return ResultSet(USES, tuple(model_uses(cells)), damaged)
@@ -163,18 +162,17 @@ def llm_trace(
     verdicts: Sequence[str] = (),
     datasets: Sequence[str] = (),
 ) -> ResultSet[QueryTrace]:
-    """Return each system's prompts about each query, with the answers and verdicts stored in a results folder; no
-    request is sent.
+    """Return each system's prompts about each query, with the stored answers and verdicts; no request is sent.
 
+    folder: a results folder.
     query: only prompts about this query, by default about all.
     system: only these systems, by default all.
-    verdicts: only prompts whose answers are ok, repaired, refused, missing, duplicate, "out of range" or "not
-        kept here".
+    verdicts: only prompts whose answers are ok, repaired, refused, missing, duplicate, "out of range" or "not kept
+        here".
     datasets: only these datasets, by default all. A group means its members.
 
-    Raises FormatError for a folder without finished results, UnknownName for an unknown system, dataset,
-    query or verdict, BadValue if no system asks a language model or if collection, settings or prompts have
-    changed.
+    Raises FormatError for a folder without finished results, UnknownName for an unknown system, dataset, query or
+    verdict, BadValue if no system asks a language model or if collection, settings or prompts have changed.
     """
     cells, damaged = cells_of(folder, system, datasets)
     return ResultSet(TRACES, tuple(query_traces(cells, query, verdicts)), damaged)

@@ -65,8 +65,7 @@ PROVIDERS = Path(__file__).with_name("chat_providers.toml")
 
 @dataclass(frozen=True)
 class ChatProvider:
-    """An entry of chat_providers.toml, which explains the fields: address, request format, key variable and supported
-    settings of a provider."""
+    """A provider of chat models: address, request format and supported settings, as chat_providers.toml explains."""
 
     shape: str
     base: str
@@ -109,10 +108,8 @@ class _ChatShape:
     """Nested keys of a body that lead to the JSON schema."""
 
     def without_schema(self, body: dict[str, Json]) -> dict[str, Json] | None:
-        """Return a copy of a request body without its JSON schema; None if it has no schema.
-
-        In OpenAI's format the copy still asks for JSON.
-        """
+        """Return a copy of a request body without its JSON schema (OpenAI's still asks for JSON); None if it has
+        none."""
         *outer, last = self.schemas
 
         def holder(whole: dict[str, Json]) -> dict[str, Json]:
@@ -294,8 +291,8 @@ class _HostedChat:
     """Set once the service has refused a JSON schema."""
 
     def request_body(self, prompt: ChatPrompt) -> dict[str, object]:
-        """Return the request of a prompt, without unsupported log-probabilities and JSON; an unsupported schema
-        becomes plain JSON."""
+        """Return the request body of a prompt, without log-probabilities and JSON that the provider does not support;
+        an unsupported schema becomes plain JSON."""
         provider = self.provider
         offered = replace(
             prompt,
@@ -324,8 +321,7 @@ class _HostedChat:
     ) -> ChatReply:
         """Send a request body and return the answer; raises AttemptError if no attempt succeeds.
 
-        After a refused JSON schema (status 400 or 422) that is answered without it, this client sends no
-        schema again.
+        Once the service has answered only without the JSON schema, this client sends none again.
         """
         shape = SHAPES[self.provider.shape]
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
@@ -430,8 +426,7 @@ class ChatModel:
 
     @property
     def provider(self) -> ChatProvider:
-        """The provider that the model's name has before ":", or "server" for an address; raises UnknownName for an
-        unknown one."""
+        """The provider that the model's name has before ":", "server" for an address; raises UnknownName."""
         name = "server" if "://" in self.model else self.model.partition(":")[0]
         providers = _chat_providers()
         if name not in providers:
@@ -459,8 +454,7 @@ class ChatModel:
         return address.rstrip("/")
 
     def describe(self) -> dict[str, object]:
-        """Return the settings that decide an answer, apart from the prompt; for a local model a hash of its
-        files."""
+        """Return the settings that decide an answer, apart from the prompt; for a local model a hash of its files."""
         if self.local:
             return describe_local(self._place, settings().device) | {"version": self.version}
         return {
@@ -516,10 +510,10 @@ def cached_chat(
 ) -> Iterator[CachedChatClient]:
     """Yield a client that answers prompts from stored answers, and asks the model for the others.
 
-    Waits while another process asks the same model.
-
-    reuse: read answers of earlier runs, and store new ones.
+    reuse: read answers of earlier runs, and store new ones for later.
     limits: of cost and rate; None takes the environment's.
+
+    Waits while another process asks the same model.
     """
     client = model.load(limits)
     name, about = answers_about(model)
@@ -528,7 +522,7 @@ def cached_chat(
 
 
 def answers_about(model: ChatModel) -> tuple[str, dict[str, object]]:
-    """Return the arguments of `answer_store` for a model: (name, settings that decide its answers)."""
+    """Return (name, settings that decide a model's answers), the arguments of `answer_store`."""
     return f"chat-{model.name}", {"kind": "chat", **model.describe()}
 
 
@@ -545,7 +539,7 @@ _TOO_LONG = re.compile(
 
 @dataclass(eq=False)
 class CachedChatClient:
-    """A chat client that reads stored answers, asks the model for the others, and counts its use."""
+    """A chat client that reads stored answers, asks the model for the others, and counts tokens and dollars."""
 
     client: ChatClient
     store: AnswerStore
@@ -567,7 +561,7 @@ class CachedChatClient:
         prompt_of: number from 0 to `count` - 1 -> prompt.
         progress: called with the number of prompts done.
 
-        Equal prompts are sent once. Raises ServiceError, after all were tried, if one has no answer.
+        Equal prompts are sent once. Raises ServiceError, after trying all, if one has no answer.
         """
         keys: list[AnswerKey] = []
 
@@ -655,7 +649,7 @@ class RecordedReply:
 
 @contextmanager
 def recorded_chat(model: ChatModel) -> Iterator[RecordedChat]:
-    """Yield a client that only reads stored answers, perhaps without another process's latest."""
+    """Yield a client that only reads stored answers, perhaps not another process's latest."""
     with kept_answers(*answers_about(model)) as store:
         yield RecordedChat(model.load(silent=True), store)
 
@@ -672,7 +666,7 @@ class RecordedChat:
     """All prompts so far, with answers."""
 
     def anew(self) -> RecordedChat:
-        """Return a client of the same stored answers, without exchanges and with the default `showing`."""
+        """Return a client of the same stored answers, with `exchanges` empty and `showing` as by default."""
         return RecordedChat(self.client, self.store)
 
     def replies(
@@ -681,10 +675,9 @@ class RecordedChat:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Return the stored answers in order, an empty reply for each missing one; records all in
-        `exchanges`.
+        """Return the stored answers in order, an empty reply for each missing one, and add them to `exchanges`.
 
-        Raises UnknownAnswerError if an earlier call lacked an answer, on which these prompts depend.
+        Raises UnknownAnswerError if an answer to an earlier call was missing, as these prompts depend on it.
         """
         if count and any(exchange.reply is None for exchange in self.exchanges):
             raise UnknownAnswerError

@@ -124,10 +124,10 @@ def judge_pairs(
 ) -> JudgeReport:
     """Judge pairs, write the labels to the folder `out`, and return the report; the same call continues.
 
-    rule: judge queries in random order until this rule returns a decision; None judges all.
+    rule: judge queries in random order until it returns a decision; None judges all.
 
-    Raises ServiceError, after writing the labels so far, if the budget ends or answers are missing; BadValue
-    for a folder of other labels, or if no pair can be asked about.
+    Raises ServiceError, after writing the labels so far, if the budget ends or answers are missing; BadValue for a
+    folder of other labels, or if no pair can be asked about.
     """
     declared = judge.declared(pairs)
     if out.exists():

@@ -47,7 +47,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The outcome of a probe: how many grades rose and fell, and if the judge is gullible."""
+    """How many grades rose and fell after a harmless change of passages, and whether the judge is gullible."""
 
     probe: str
     pairs: int
@@ -78,7 +78,7 @@ def _move_sentence(passage: str, query: str, _: GradeScale) -> str | None:
 
 
 def pad(passage: str, _: str, __: GradeScale) -> str:
-    """Return the passage followed by at least as many meaningless words, 400 characters or more."""
+    """Return the passage followed by meaningless words, at least as long and 400 characters or more."""
     repeats = max(MIN_PADDING_CHARACTERS, len(passage)) // len(PADDING) + 1
     return f"{passage} {PADDING * repeats}".strip()
 
@@ -110,11 +110,8 @@ PROBES = {
 
 
 def probe_rows(probe: Probe, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
-    """Return the rows to which a probe applies, shuffled by the seed: grades below the highest, or only the
-    lowest.
-
-    grades: float64[pairs]; NaN rows are left out.
-    """
+    """Return the rows of `grades`, float64[pairs], below the highest grade or only at the lowest, shuffled by the
+    seed; without NaN."""
     with np.errstate(invalid="ignore"):
         fits = grades <= scale.lowest if probe.lowest else grades < scale.highest
     return [int(row) for row in np.random.default_rng(seed).permutation(len(grades)) if fits[row]]
@@ -123,7 +120,7 @@ def probe_rows(probe: Probe, grades: Float64, scale: GradeScale, seed: int) -> l
 def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
     """Return the rows that the judge calls relevant and people do not call irrelevant, shuffled by the seed.
 
-    grades: float64[pairs], NaN without a grade.
+    grades: float64[pairs]; NaN without a grade.
     """
     people = None if pairs.people is None else pairs.people.to_dict()
     with np.errstate(invalid="ignore"):
@@ -137,7 +134,7 @@ def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int
 
 
 def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
-    """Return the ProbeResult of a probe: how many grades rose and fell, and whether the judge is gullible.
+    """Return how many grades a probe raised and lowered, and whether the judge is gullible.
 
     before, after: float64[n], grades of the same pairs; `after` is NaN without a grade.
     noise: share of grades that rises without any change.
@@ -248,7 +245,7 @@ def shown_answer(text: str) -> str:
 
 
 def report_warnings(report: JudgeReport, textless: int, unread: Counter[str]) -> list[str]:
-    """Return warnings for readers of the labels; [] for none.
+    """Return warnings for readers of the labels.
 
     textless: number of pairs whose document the collection lacks.
     unread: answers without a grade, as `shown_answer` cuts them.

@@ -34,7 +34,7 @@ from weir.services.requests import AttemptError
 
 @dataclass(frozen=True)
 class WritingOrder:
-    """Settings for the continuation of a text."""
+    """Settings for continuing a text."""
 
     tokens: int
     """Most new tokens."""
@@ -51,9 +51,9 @@ class WritingOrder:
 
 
 def drawn(scores: Tensor, orders: Sequence[WritingOrder], draws: Sequence[np.random.Generator]) -> Int64:
-    """Return the next token of each row, int64[rows], for scores float32[rows, vocabulary].
+    """Return the next token of each row, int64[rows], from logits float32[rows, vocabulary].
 
-    The likeliest at temperature 0; else sampled within `top_k` and `top_p` by the row's generator in `draws`.
+    The likeliest at temperature 0, else sampled within `top_k` and `top_p` by the row's generator in `draws`.
     """
     torch = require("torch", extra="torch")
     tokens: Int64 = scores.argmax(-1).cpu().numpy()
@@ -118,10 +118,9 @@ class CausalModel:
     def continued(
         self, texts: Sequence[Int64], orders: Sequence[WritingOrder], stopped: Callable[[], bool]
     ) -> list[_Continuation]:
-        """Return the continuation of each text, int64[tokens] with one token or more.
+        """Return the continuation of each text, which has one token or more, int64[tokens].
 
-        Raises _StoppedError once `stopped`, called before each token, returns True; torch's error if memory is
-        short.
+        Raises _StoppedError once `stopped`, called before each token, returns True; torch's error if memory is short.
         """
         if self.one_at_a_time and len(texts) > 1:
             each = zip(texts, orders, strict=True)
@@ -214,11 +213,8 @@ def _continued(
 
 
 def _alternatives(scores: Tensor, ids: Int64, most: int) -> tuple[Int64, Float64]:
-    """Return (token numbers, log-probabilities), [texts, most + 1] each: the `most` likeliest tokens, then
-    the chosen one.
-
-    Both are [texts, 0] if `most` is 0.
-    """
+    """Return (token numbers, log-probabilities), [texts, most + 1] each: the `most` likeliest tokens, then the chosen
+    one; [texts, 0] if `most` is 0."""
     torch = require("torch", extra="torch")
     count = min(most, scores.shape[-1])
     if not count:
@@ -231,10 +227,9 @@ def _alternatives(scores: Tensor, ids: Int64, most: int) -> tuple[Int64, Float64
 
 
 def read_causal(model: str) -> Checkpoint:
-    """Return a causal language model's opened checkpoint.
+    """Return the opened checkpoint of a causal language model.
 
-    Raises BadValue for another kind, StoreError without *.safetensors, DownloadError if it is not on this
-    machine.
+    Raises BadValue for another kind, StoreError without *.safetensors, DownloadError if it is not on this machine.
     """
     checkpoint = open_checkpoint(model)
     architecture = str((checkpoint.config.get("architectures") or [""])[0])
@@ -250,8 +245,8 @@ def read_causal(model: str) -> Checkpoint:
 
 
 def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
-    """Return the engine for a causal model: transformers, in fp32 on a CPU, else in the weights' dtype; loads
-    nothing."""
+    """Return the engine for a causal model, without loading it: transformers, in fp32 on a CPU, else in the weights'
+    dtype."""
     stored_dtype = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
     on_processor = declared_device(device).startswith("cpu")
     return declare(
@@ -262,7 +257,7 @@ def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
 def load_causal(checkpoint: Checkpoint, place: ComputePlace, end: int | None = None) -> CausalModel:
     """Load a causal model on a device.
 
-    end: a token that ends a text, in addition to the model's own.
+    end: a token that ends a text, besides the model's own.
     """
     torch = require("torch", extra="torch")
     prepare(place.device)
@@ -419,8 +414,8 @@ WINDOW_BATCHES = 16
 
 
 def describe_local(model: str, device: str) -> dict[str, object]:
-    """Return the settings that decide an answer, apart from the prompt: a hash of the checkpoint's files, and
-    the engine."""
+    """Return the settings that decide an answer, apart from the prompt: a hash of the checkpoint's files, and the
+    engine."""
     checkpoint = read_causal(model)
     return {
         "shape": LOCAL,
@@ -451,11 +446,11 @@ class LocalChat:
         return request | {"temperature": prompt.temperature, "log_probabilities": most}
 
     def policy(self, concurrency: int) -> RequestPolicy:
-        """Return a policy of one thread that takes 16 batches of `concurrency` prompts together."""
+        """Return the requests' policy: one thread that takes 16 batches of `concurrency` prompts together."""
         return RequestPolicy(1, WINDOW_BATCHES * concurrency, together=concurrency)
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> _LocalWorker:
-        """Return the single worker, which retries nothing."""
+        """Return the only worker, which retries nothing."""
         return _LocalWorker(self, policy.together)
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:

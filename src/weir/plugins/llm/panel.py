@@ -181,8 +181,7 @@ def verdict_form(prompt: JudgePrompt, token: str) -> VerdictForm:
 def read_grade(
     reply: ChatReply, form: VerdictForm, scale: GradeScale, shown: Sequence[str] = ()
 ) -> tuple[int | None, VerdictKind]:
-    """Return (grade of an answer or None, how it was read); a grade off the scale gives None, not the
-    nearest.
+    """Return (grade of an answer, how it was read); None for no grade and for one off the scale.
 
     shown: passages in the prompt, needed by a form without a token.
     """
@@ -281,12 +280,12 @@ def pairs_of_sheet(
 ) -> JudgingPairs:
     """Return the pairs without a grade on a sheet of `weir labels pool`.
 
-    collection: source of the texts. None takes the texts on the sheet.
+    collection: source of the texts; None for those on the sheet.
     judged: return the pairs with a grade instead.
     limit: number of pairs at most.
 
-    Pairs whose document the collection lacks are left out and counted in `textless`. Raises BadValue if no
-    pair is left, a query is unknown, or the sheet has no text of any query or document.
+    Leaves out pairs whose document the collection lacks (`textless` counts them). Raises BadValue if no pair is left,
+    a query is unknown, or the sheet has no text of any query or document.
     """
     sheet = path / SHEET if path.is_dir() else path
     all_lines = list(open_sheet(sheet))
@@ -328,7 +327,7 @@ def pairs_of_subject(
     judged: return pairs that people judged instead.
     limit: keep the unjudged pairs that narrow scores most, or a uniform sample of judged pairs.
 
-    Raises BadValue if there is no pair, or a text is missing.
+    Raises BadValue if there is no pair, or a query has no text.
     """
     if not judged:
         pool = judging_pool(subject.runs, subject.need_qrels(), k, limit)
@@ -473,7 +472,7 @@ class ShownPair:
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """Requests to a judge: request i asks for answer number sample[i] about the pair in row[i], int32[n] each."""
+    """Requests to a judge: number i asks for answer sample[i] about the pair row[i], int32[n] each."""
 
     row: Int32
     sample: Int32
@@ -505,15 +504,14 @@ class JudgeAnswer:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A judge's client, prompt and settings: asks, and reads the stored answers."""
+    """A judge's client, prompt and settings, to ask and to read stored answers."""
 
     client: CachedChatClient
     prompt: JudgePrompt
     settings: JudgeSettings
 
     def ask(self, jobs: Jobs, progress: Callable[[int], None] | None = None) -> None:
-        """Ask for the answers that are not stored; raises ServiceError if one stays missing or the budget
-        ends."""
+        """Ask for the answers that are not stored; raises ServiceError if one stays missing or the budget ends."""
         self.client.replies(len(jobs), lambda number: self._chat(jobs, number), progress)
 
     def stored_answers(self, jobs: Jobs) -> Iterator[JudgeAnswer | None]:
@@ -565,10 +563,9 @@ class Panel:
 
 
 def combined(grades: Float64, how: Combination) -> tuple[Float64, int]:
-    """Return (grade of each pair, float64[n]; number of pairs with several most frequent grades, 0 for
-    "mean").
+    """Return (one grade for each pair, float64[n]; number of pairs with several most frequent grades, 0 for "mean").
 
-    grades: float64[n, samples]; NaN is no grade. A pair with NaN alone stays NaN.
+    grades: float64[n, samples]; NaN is no grade, and NaN alone gives NaN.
     how: "mode" takes the most frequent grade, of several the lowest; "mean" the mean.
     """
     together, tied = np.full(len(grades), np.nan), 0

@@ -24,10 +24,7 @@ MAX_SCALE = 100
 
 @dataclass(frozen=True)
 class PromptSettings:
-    """The prompt settings of `llm(...)`: instruction, template, temperature, lengths, score scale.
-
-    Raises BadValue for values out of range.
-    """
+    """The prompt settings of `llm(...)`; raises BadValue for values out of range."""
 
     objective: bool = True
     prompt: str | None = None
@@ -65,7 +62,7 @@ class CallBudget:
 
 
 class Prompter(Protocol):
-    """A re-ranker by language model, as estimates of its prompts and tokens see it."""
+    """A re-ranker by language model, as the estimates of its prompts and tokens need it."""
 
     @property
     def depth(self) -> int | None:

@@ -84,8 +84,7 @@ def _marks() -> re.Pattern[str]:
 
 
 def fenced(text: str) -> str:
-    """Return a text with "‹" for each "<" or "[" that could end the fence around a passage or begin a chat
-    turn."""
+    """Return a text with "‹" for each "<" or "[" that could close the tags around a passage or begin a chat turn."""
     return _marks().sub("‹", text) if _MAY_OPEN.search(text) else text
 
 
@@ -225,7 +224,7 @@ def drawn_token(version: str, texts: Iterable[str]) -> str:
 
 @cache
 def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
-    """Return the built-in prompt of that name, or that of the TOML file at the path `name`.
+    """Return the built-in prompt `name`, or that of a TOML file at this path.
 
     needed: placeholders that the user text must have, such as "query".
 
@@ -239,12 +238,11 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
 
 
 def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, ...]) -> PromptTemplate:
-    """Return a prompt file's entries as a template; raises BadValue for a wrong or missing entry or
-    placeholder.
+    """Return a prompt file's entries as a template; raises BadValue for a wrong or missing entry or placeholder.
 
     needed: placeholders that the user text must have.
 
-    A text with passages gets a request for a signed last line, unless it has one or sets json, schema or
+    A text with passages gets a request for a last line with a token, unless it has one or sets json, schema or
     verbatim.
     """
     without = [name for name in ("json", "schema", "verbatim") if entries.get(name)]

@@ -35,7 +35,8 @@ RBO_PERSISTENCE = 0.9
 
 @dataclass(frozen=True)
 class WindowShape:
-    """The sliding windows of one pass, from the last candidates to the first; raises BadValue for bad sizes."""
+    """The sliding windows of one listwise pass, from the last candidates to the first; raises BadValue for bad
+    sizes."""
 
     window: int = 20
     """Documents of a listwise window; 2 or more."""
@@ -50,7 +51,7 @@ class WindowShape:
             )
 
     def deepest(self, count: int) -> Int64:
-        """Return, int64[count], the deepest rank to which the document of each rank can fall in one pass."""
+        """Return, int64[count], the deepest rank to which each rank's document can fall in one pass."""
         behind = np.maximum(0, count - self.window - np.arange(count))
         return count - self.step * -(-behind // self.step)
 
@@ -87,7 +88,7 @@ class ReorderRules:
 
 @dataclass(frozen=True, eq=False)
 class OrderChanges:
-    """Changes of order by query, arrays aligned with `queries`; NaN where undefined."""
+    """Changes of order by query, as arrays aligned with `queries`; NaN where undefined."""
 
     queries: Ids
     """Queries that the first stage answers, by identifier."""
@@ -118,20 +119,15 @@ class OrderChanges:
     """int64[queries, k]: first-stage ranks of the new first k; 0 for a new or missing document."""
 
     def _commonest(self) -> tuple[tuple[int, ...], int]:
-        """(Changed order of the first k as first-stage ranks, number of queries with it); ((), 0) if none
-        changed.
-
-        Of equally frequent orders the smallest ranks win.
-        """
+        """(Most frequent changed order of the first k as first-stage ranks, number of queries with it); ((), 0) if
+        none changed."""
         orders = Counter(map(tuple, self.sources[self.answered & ~self.kept_first].tolist()))
         return min(orders.items(), key=lambda item: (-item[1], item[0]), default=((), 0))
 
 
 def order_changes(first: Run, second: Run, rules: ReorderRules, depth: int) -> OrderChanges:
-    """Return how a re-ranking changed the first `depth` documents of each ranking.
-
-    Raises BadValue if the first stage answers no query.
-    """
+    """Return how a re-ranking changed the first `depth` documents of each query; raises BadValue if the first stage
+    answers none."""
     before, after = _tops(first, depth), _tops(second, depth)
     queries = sorted(query for query, ranking in before.items() if ranking)
     if not queries:
@@ -202,7 +198,7 @@ def _sealed(before: tuple[str, ...], after: tuple[str, ...], shape: WindowShape)
 
 @dataclass(frozen=True)
 class ReachedDocuments:
-    """The relevant documents of some first-stage ranks, and how many a re-ranking moved into the first k."""
+    """The relevant documents from some first-stage ranks, and how many a re-ranking moved into the first k."""
 
     relevant: int
     """Number of relevant candidates."""
@@ -235,10 +231,8 @@ class RankBand:
 def rank_bands(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[RankBand, ...]:
-    """Return a RankBand for each block of first-stage ranks down to `depth`.
-
-    Raises BadValue if no judged query has candidates.
-    """
+    """Return a RankBand for each block of first-stage ranks down to `depth`; raises BadValue if no judged query has
+    candidates."""
     rows, block = _Candidates.of(first, second, qrels, rules, depth), rules.block
     bands = []
     for start in range(1, int(rows.place.max()) + 1, block):
@@ -261,10 +255,10 @@ def rank_bands(
 def reach(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[ReachedDocuments, ReachedDocuments, tuple[float, float, float]]:
-    """Return (documents of first-stage ranks up to k, deeper documents, difference of their ratios).
+    """Return how many relevant documents a re-ranking moved into the first k: (from ranks up to k, from deeper ranks,
+    difference).
 
-    Counted are relevant documents that reach the first k; the difference is (value, low, high), deeper minus
-    first.
+    The difference is (value, low, high) of the ratios to a perfect order, deeper minus first.
     """
     rows = _Candidates.of(first, second, qrels, rules, depth)
     early = rows.place <= rules.k
@@ -319,8 +313,7 @@ class _Candidates:
 
 
 def ideal_chances(grade: Float64, k: int) -> Float64:
-    """Return each document's probability, float64[n], of being in the first k when sorted by grade, ties at
-    random.
+    """Return each document's probability, float64[n], of being in the first k when sorted by grade, ties at random.
 
     Negative grades count as 0.
     """
@@ -377,7 +370,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Bias:
-    """The shares of relevant documents that reach the first k, from within the first k and from deeper."""
+    """How many relevant documents reach the first k, from within the first k and from deeper."""
 
     early: ReachedDocuments
     late: ReachedDocuments
@@ -448,8 +441,7 @@ def reorderings(
     qrels: None leaves out gain, position bias and blocks of ranks.
     repeated_rows: {re-ranking: number of rows that repeated a document}.
 
-    Raises BadValue if the first stage answers no query, a re-ranking none of its queries, or no query is
-    judged.
+    Raises BadValue if the first stage answers no query, a re-ranking none of its queries, or no query is judged.
     """
     rules = rules or ReorderRules()
     rerankings = [

@@ -70,11 +70,10 @@ SORTS = ("all", "heapsort", "bubblesort", "tournament")
 
 
 def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> list[tuple[int, int]]:
-    """Return (start, stop) of each sliding window over a ranking, the deepest first, repeated for each pass.
+    """Return (start, stop) of each sliding window over a ranking, the deepest first; [] for fewer than 2 documents.
 
     step: ranks between the starts of neighbouring windows, from 1 to `window`.
-
-    [] for fewer than 2 documents.
+    passes: how often to repeat the windows.
     """
     stops = [count - i * step for i in range(count)]
     needed = next((i for i, stop in enumerate(stops) if stop <= window), 0) + 1
@@ -121,7 +120,7 @@ class Ordering:
         return changed_settings(self)
 
     def resolved(self, window: int, sort: str) -> Ordering:
-        """Return a copy in which None becomes the method's `window` and `sort`, and half the window as step."""
+        """Return a copy with the method's `window` and `sort` and half the window as step in place of None."""
         wide = self.window or window
         return replace(self, window=wide, step=self.step or max(1, wide // 2), sort=self.sort or sort)
 
@@ -155,11 +154,10 @@ class LLMScorer:
     usage: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return a score for each candidate, float64[candidates]; a candidate that no answer ranks keeps its
-        rank.
+        """Return a score for each candidate, float64[candidates]; a candidate that no answer ranks keeps its rank.
 
-        Warns (RankingWarning) of unreadable answers and possible prompt injections. Raises ServiceError if
-        answers are missing; the others stay stored.
+        Warns (RankingWarning) of unreadable answers and possible prompt injections. Raises ServiceError if answers
+        are missing; the others stay stored.
         """
         if len(candidates.doc) == 0:
             return np.empty(0)
@@ -241,8 +239,7 @@ class RerankTask:
         return METHODS[self.scorer.reranker.method].score(self)
 
     def passages(self, rows: Sequence[int]) -> tuple[str, ...]:
-        """Return the texts of candidates by row, cut to max_length estimated tokens and escaped for the prompt
-        (`fenced`)."""
+        """Return the texts of candidates by row, cut to max_length estimated tokens and escaped by `fenced`."""
         texts = self.scorer.corpus.view_of(VIEW, self.candidates.doc[list(rows)]).tolist() if rows else ()
         return tuple(fenced(shortened(text, self.settings.max_length)) for text in texts)
 
@@ -254,8 +251,7 @@ class RerankTask:
         requirement: str = "",
         log_probabilities: bool = False,
     ) -> ChatPrompt:
-        """Return a prompt for a query with some of its candidates, in the given order, and note them as last
-        shown.
+        """Return a prompt for a query with some of its candidates, in the given order, and note them as last shown.
 
         requirement: text for {requirement}; "" for none.
         """
@@ -308,10 +304,7 @@ class RerankTask:
         ]
 
     def count(self, kind: VerdictKind, reply: ChatReply, value: object = None) -> None:
-        """Count an answer by its kind of verdict, and pass kind and value to `on_verdict`.
-
-        value: the verdict; None for none.
-        """
+        """Count an answer by its kind of verdict, and pass kind and verdict (None for none) to `on_verdict`."""
         self.verdicts[kind] += 1
         self.cut += kind not in SCORED_KINDS and reply.finish == "length"
         if self.on_verdict is not None:
@@ -343,17 +336,17 @@ Sorting: TypeAlias = Generator[Groups, list[int], list[int]]
 def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
     """Return a generator that finds the best `top` of `count` documents; raises KeyError for an unknown sort.
 
-    It yields groups of at most `width`, receives the best of each, and returns the ranking.
-
     sort: "heapsort", "bubblesort" or "tournament".
+
+    It yields groups of at most `width` positions, is sent the best of each, and returns the ranking.
     """
     sorts = {"heapsort": _heapsort, "bubblesort": _bubblesort, "tournament": _tournament}
     return sorts[sort](count, width, min(top, count))
 
 
 def most_groups(sort: str, count: int, width: int, top: int) -> int:
-    """Return an upper bound of the number of groups that `sorting` yields for the same arguments; for "all"
-    the number of unordered pairs."""
+    """Return an upper bound of the groups that `sorting` yields for the same arguments; for "all" the number of
+    pairs."""
     top = min(top, count)
     if sort == "all":
         return count * (count - 1) // 2
@@ -487,8 +480,8 @@ Chooser: TypeAlias = Callable[[Sequence[Rows], Callable[[int], None] | None], li
 
 
 def listwise(task: RerankTask) -> Float64:
-    """Re-rank by sliding windows: return float64[candidates], higher for a better rank; NaN if no answer
-    ranked it."""
+    """Re-rank by sliding windows: return float64[candidates], higher is better; NaN if no answer ranked the
+    document."""
     [template] = task.templates
     orders = task.orders()
     windows = [task.ordering.windows(len(order)) for order in orders]
@@ -517,8 +510,8 @@ def listwise(task: RerankTask) -> Float64:
 
 
 def setwise(task: RerankTask) -> Float64:
-    """Re-rank by a sort whose answers name the best of several documents: return float64[candidates], higher
-    is better.
+    """Re-rank by a sort whose answers name the best of several documents: return float64[candidates], higher is
+    better.
 
     An unreadable answer chooses the document that the first stage ranks first.
     """
@@ -536,7 +529,7 @@ def setwise(task: RerankTask) -> Float64:
 def _by_pairs(task: RerankTask) -> Float64:
     """Re-rank by pairs, each shown in both orders: return float64[candidates], higher is better.
 
-    Shares of won comparisons (NaN without answers), or values by a sort, where the first stage decides draws.
+    Shares of won comparisons (NaN without answers), or ranks by a sort, where the first stage decides draws.
     """
 
     def better(groups: Sequence[Rows], progress: Callable[[int], None] | None) -> list[int | None]:
@@ -654,10 +647,7 @@ def _score(task: RerankTask, form: VerdictForm, reply: ChatReply, row: int) -> f
 
 def subtask(task: RerankTask) -> Float64:
     """Return each document's mean score over the requirements that the model names for its query,
-    float64[candidates].
-
-    NaN if no score is readable.
-    """
+    float64[candidates]; NaN if no score is readable."""
     naming, scoring = task.templates
     count, ptr = len(task.queries), task.candidates.ptr
     searched = [q for q in range(count) if ptr[q + 1] > ptr[q]]
@@ -990,10 +980,10 @@ def traced(
 ) -> tuple[tuple[Exchange, ...], bool, tuple[str, ...]]:
     """Return (prompts about a query in order, True if complete, documents with possible prompt injections).
 
-    The re-ranking runs again on stored answers; prompts that depend on a missing answer are left out.
-
     recorded: a client without exchanges, not to be used again.
     candidates: the first stage's ranking, cut at the re-ranker's depth.
+
+    The re-ranking runs again on stored answers; prompts that depend on a missing answer are left out.
     """
     verdicts: list[tuple[VerdictKind, object]] = []
     whole = True

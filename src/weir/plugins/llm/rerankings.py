@@ -45,15 +45,15 @@ def reranking(
 ) -> ResultSet[Reordering]:
     """Return how each re-ranking changed the order and scores of its first stage (`weir study reranking`).
 
-    Raises BadValue for re-rankings or judgments of other queries.
-
     first: the first stage's rankings, as `weir.evaluate` takes a run.
     reranked: re-rankings of it.
     qrels: judgments, for scores and position bias.
     measure: the measure to compare.
     rules: weir.ReorderRules.
-    collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
-        without an answer).
+    collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries without
+        an answer).
+
+    Raises BadValue for re-rankings or judgments of other queries.
     """
     qrels, collection = judged_by(qrels, collection)
     first, reranked = one_ranking(first, collection), tuple(all_rankings(reranked, collection))
@@ -88,10 +88,7 @@ def sensitivity_of(
     results: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Sensitivity]:
-    """Return how re-ranking by a language model depends on order, chance and depth (`weir study
-    sensitivity`).
-
-    The model is asked about every order, sample and depth; answers are stored.
+    """Return how re-ranking by a language model depends on order, chance and depth (`weir study sensitivity`).
 
     dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
     system: such as 'bm25 >> llm("listwise", model=...)'.
@@ -102,8 +99,8 @@ def sensitivity_of(
         `dataset` and `system` select among them by name.
     progress: called with (study, prompts done, prompts in all).
 
-    Raises BadValue unless a language model is the last re-ranker, ServiceError if the budget ends or a prompt
-    gets no answer (the same call continues).
+    Asks the model about every order, sample and depth. Raises BadValue unless a language model is the last re-ranker,
+    ServiceError if the budget ends or a prompt gets no answer (the same call continues).
     """
     if results is not None:
         pairs = _reranked_in(path_of(results), dataset, system)

@@ -84,8 +84,7 @@ class HeardAnswer:
 
 @dataclass(frozen=True)
 class AskedTotals:
-    """The prompts, tokens, dollars and seconds of a re-ranking without stored answers; equal prompts count
-    once."""
+    """The prompts, tokens, dollars and seconds of a re-ranking without stored answers; equal prompts count once."""
 
     prompts: int
     tokens: int
@@ -219,7 +218,7 @@ class _StudiedCandidates:
     ) -> _RerankedOnce:
         """Re-rank the candidates; raises BadValue for a depth beyond them.
 
-        sample: number, from 0, of the answer to take for each prompt; answers are stored.
+        sample: number, from 0, of the answer to take for each prompt.
         """
         if reranker.depth is not None and reranker.depth > self.depth:
             raise BadValue(f"candidates were found to {self.depth}; a depth of {reranker.depth} needs more")
@@ -352,7 +351,7 @@ class SameVerdicts:
 def prompt_places(runs: Sequence[Sequence[HeardAnswer]]) -> tuple[PromptPlaces, ...]:
     """Return how often answers put the passage at each position first, a result for each number of passages.
 
-    Only the first prompt about a query counts, if it has two passages or more; () without any.
+    Only the first prompt about a query counts, if it has two passages or more.
     """
     # Only the first prompt about each query counts, as its order does not follow from answers.
     by_size: dict[int, list[HeardAnswer]] = defaultdict(list)
@@ -402,10 +401,8 @@ def _share_bounds(found: Counter[str], of: Counter[str]) -> tuple[float, float]:
 
 
 def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
-    """Return how often verdicts on two documents change with their order in the prompt.
-
-    None if no two documents were shown in both orders.
-    """
+    """Return how often verdicts on two documents change with their order in the prompt; None if no two were shown in
+    both."""
     by_pair = {(a.query, a.shown): a for a in answers if len(a.shown) == 2 and a.shown[0] != a.shown[1]}
     both = [
         (answer, by_pair[query, pair[::-1]])
@@ -427,10 +424,9 @@ def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
 
 
 def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
-    """Return how often two samples of answers give a prompt the same verdict: the share of equal pairs, over the
-    prompts that all samples have.
+    """Return how often two samples of answers give a prompt the same verdict; NaN without a prompt that all have.
 
-    Answers without a clear verdict equal one another. The share is NaN without common prompts.
+    Answers without a clear verdict equal one another.
     """
     values = [{answer.prompt: answer for answer in answers} for answers in samples]
     common = [prompt for prompt in values[0] if all(prompt in one for one in values)]
@@ -517,7 +513,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class OrderStudy:
-    """Scores if the candidates are shown in several random orders."""
+    """Scores when the candidates are shown in several random orders."""
 
     spread: Spread
     own: float
@@ -558,7 +554,7 @@ class DepthStudy:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Studies of order, chance and depth for a system on a collection; None or () for those left out."""
+    """Studies of order, chance and depth for a system on a collection; None or () for any left out."""
 
     dataset: str
     system: str

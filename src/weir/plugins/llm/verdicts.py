@@ -121,9 +121,9 @@ class ScoreVerdict:
 
 
 def answer_text(reply: ChatReply) -> str:
-    """Return an answer's text after its thoughts, without outer white space; "" if it is all thought.
+    """Return an answer's text without its thoughts and outer white space; "" if it is all thought.
 
-    At most its last 16,384 characters, with ASCII digits and repeated marks cut to three.
+    At most the last 16,384 characters, digits as ASCII, and repeated marks cut to three.
     """
     text = _REPEATED.sub(r"\1\1\1", reply.text[-MAX_ANSWER_CHARACTERS:])
     text = _THOUGHT_END.split(text)[-1]
@@ -237,7 +237,7 @@ def several_numbers(text: str) -> bool:
 def read_score(
     reply: ChatReply, form: VerdictForm, highest: int = HIGHEST_SCORE, passages: Sequence[str] = ()
 ) -> ScoreVerdict:
-    """Return the score in an answer, from 0 to `highest`; None as score if it is missing or out of range."""
+    """Return the score in an answer, from 0 to `highest`; its `score` is None if missing or out of range."""
 
     def parse(text: str) -> Parsed[tuple[float, str]]:
         match = _SCORE.fullmatch(text)
@@ -343,12 +343,11 @@ MAX_DIGIT = 9
 
 
 def expected_score(reply: ChatReply, written: str, highest: int = HIGHEST_SCORE) -> float | None:
-    """Return the probability-weighted mean of the scores from 0 to `highest` that the model might have
-    written.
-
-    None if the log-probabilities do not tell, or for scales above 10.
+    """Return the mean of the scores from 0 to `highest`, weighted by the model's probability of writing each.
 
     written: the score in the answer.
+
+    None if the log-probabilities do not tell, or for scales above 10.
     """
     at = _place(reply, written)
     if at is None or highest > HIGHEST_SCORE:
@@ -382,8 +381,7 @@ def _place(reply: ChatReply, written: str) -> int | None:
 
 
 def choice_chances(reply: ChatReply, choice: int, count: int) -> list[float] | None:
-    """Return the probability of each number from 1 to `count` at the token of the model's choice; the sum is
-    1.
+    """Return the probability of each number from 1 to `count` at the token of the model's choice; they sum to 1.
 
     None if the log-probabilities do not tell, or for more than MAX_DIGIT numbers.
     """

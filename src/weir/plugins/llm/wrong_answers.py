@@ -33,8 +33,7 @@ _NAME = re.compile(r"(?<=[\w,;:)] )[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})*\b")
 
 
 def key_sentence(passage: str, query: str) -> tuple[list[str], int | None]:
-    """Return (sentences, index of the first sentence that shares most words with the query; None if none
-    shares any)."""
+    """Return (sentences, index of the first one that shares most words with the query; None if none shares any)."""
     sentences = _SENTENCES.split(passage)
     words = set(_WORDS.findall(query.casefold()))
     shared = [len(words & set(_WORDS.findall(sentence.casefold()))) for sentence in sentences]
@@ -48,10 +47,8 @@ def names_in(passage: str) -> list[str]:
 
 
 def negated(passage: str, query: str, _: Sequence[str]) -> str | None:
-    """Return the passage with "not" put into, or taken from, the sentence with most words of the query.
-
-    None without such a sentence, or a verb in it.
-    """
+    """Return the passage with "not" put into, or taken from, the sentence with most words of the query; None without
+    such a sentence or a verb in it."""
     sentences, best = key_sentence(passage, query)
     if best is None or (verb := _VERB.search(sentences[best])) is None:
         return None
@@ -61,7 +58,7 @@ def negated(passage: str, query: str, _: Sequence[str]) -> str | None:
 
 
 def another_number(passage: str, _: str, __: Sequence[str]) -> str | None:
-    """Return the passage with another first non-zero digit in every number but years; None if unchanged."""
+    """Return the passage with the first non-zero digit of every number but years changed; None if unchanged."""
 
     def other(found: re.Match[str]) -> str:
         number = found[0]
@@ -82,11 +79,8 @@ def _another_date(passage: str, _: str, __: Sequence[str]) -> str | None:
 
 
 def _another_name(passage: str, query: str, names: Sequence[str]) -> str | None:
-    """Return the passage with names of other passages in the sentence with most words of the query; None if
-    unchanged.
-
-    names: sorted.
-    """
+    """Return the passage with other passages' names in its key sentence (most words of the query); None if
+    unchanged."""
     sentences, best = key_sentence(passage, query)
     others = [name for name in names if name not in passage and name.casefold() not in query.casefold()]
     if best is None or not others:
@@ -125,8 +119,8 @@ class WrongAnswers:
     def of(kind: str, after: Float64, relevant_from: float) -> WrongAnswers:
         """Return the counts of near misses of a kind.
 
-        after: float64[pairs], grades of the changed passages; NaN without a grade. relevant_from: lowest relevant
-        grade.
+        after: float64[pairs], grades of the changed passages; NaN without a grade.
+        relevant_from: lowest relevant grade.
         """
         read = ~np.isnan(after)
         pairs, accepted = int(read.sum()), int(np.sum(after[read] >= relevant_from))

@@ -414,7 +414,7 @@ def published_table(
     if study is not None:
         results = [replace(cell, title=study.short_name(cell.label)) for cell in study.cells]
         own_as = PublishedNames.of(published_as, results)
-        places = places_of(results, own_as.collections)
+        places = places_of(results, own_as)
         named = {d: place_of.get((at.dataset, at.split)) for d, (at, _) in places.items()}
         mine = {
             (place, f"{study.short_name(row.system)} {HERE}"): PaperScore(

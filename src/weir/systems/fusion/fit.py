@@ -39,13 +39,13 @@ MOST_SETTINGS = 2_000
 
 
 def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fusion, ...]:
-    """Return the fusions that a fit tries, defaults first: all combinations of settings that `method` leaves
-    open.
+    """Return the fusions that a fit tries, defaults first: all combinations of the settings that `method`
+    leaves open.
 
     runs: number of fused runs.
     step: distance between tried weights, which sum to 1.
 
-    Raises UnknownName for an unknown method or setting, BadValue if no setting is open, for more than 2,000
+    Raises UnknownName for an unknown method or setting; BadValue without an open setting, above 2,000
     combinations, and for a step that does not divide 1.
     """
     how = method if isinstance(method, Fusion) else parse_fusion(method)
@@ -98,7 +98,7 @@ SEED = 20_210_427
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """The values of a measure for every tried fusion and judged query."""
+    """A measure's value for every tried fusion and judged query."""
 
     tried: tuple[Fusion, ...]
     """S fusions."""
@@ -111,7 +111,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class Fold:
-    """A fold of queries, the settings chosen on all other folds, and the means with these settings."""
+    """A fold of the queries, the settings chosen on all other folds, and the means with them."""
 
     number: int
     """From 1."""
@@ -179,10 +179,10 @@ def fit(
     """Return a fusion's best settings on all judged queries, and for each fold the best on the other folds.
 
     method: a method, with settings to fix, or the fusions to choose from.
-    seed: decides which queries form a fold.
+    seed: assigns queries to folds.
 
-    Raises UnknownName for an unknown name; BadValue if no setting is open, folds are fewer than 2 or more
-    than judged queries, the measure has no direction, or no judged query has results in two runs.
+    Raises UnknownName for an unknown name; BadValue without an open setting, for fewer than 2 folds or more
+    than judged queries, a measure without a direction, and if no judged query has results in two runs.
     """
     tried = candidates(method, len(runs)) if isinstance(method, (str, Fusion)) else tuple(method)
     return cross_validated(trials(tried, Pool.of(runs), qrels, measure), folds, seed)
@@ -191,12 +191,12 @@ def fit(
 def trials(
     tried: Sequence[Fusion], pool: Pool, qrels: Qrels, measure: Measure | str, watch: Progress | None = None
 ) -> Trials:
-    """Return a measure's values for every fusion and judged query; a missing ranking counts as empty.
+    """Return a measure's value for every fusion and judged query; a missing ranking counts as empty.
 
-    watch: called with (fusions times queries) measured so far and in all.
+    watch: called with (measured so far, all) in fusions times queries.
 
-    Raises UnknownName for an unknown measure, BadValue if no judged query has results in two runs, without a
-    fusion, and for several measures or one without a direction.
+    Raises UnknownName for an unknown measure; BadValue without a fusion, for several measures or one without
+    a direction, and if no judged query has results in two runs.
     """
     measures = measures_of(measure)
     if len(measures) != 1 or not tried:
@@ -225,10 +225,10 @@ def trials(
 
 
 def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
-    """Return the best settings on all queries, and for each fold the best on the other folds; ties go to the
-    first tried.
+    """Return the best settings on all queries, and for each fold the best on the other folds; the first tried
+    wins ties.
 
-    Raises BadValue for fewer than two folds or more folds than queries.
+    Raises BadValue for fewer than two folds or more than queries.
     """
     fold = fold_of(trials.queries, folds, seed)
     measure, tried, values = trials.measure, trials.tried, trials.values
@@ -245,10 +245,9 @@ def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit
 
 
 def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
-    """Return each query's fold, int64[queries] from 0, by a hash of seed and identifier; sizes differ by at
-    most 1.
+    """Return each query's fold, int64[queries] from 0, by a hash of seed and identifier; sizes differ by at most 1.
 
-    Raises BadValue for fewer than two folds or more folds than queries.
+    Raises BadValue for fewer than two folds or more than queries.
     """
     if not 2 <= folds <= len(queries):
         raise BadValue(
@@ -264,11 +263,8 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Return the fused run, in the pool's order of queries: judged queries with the settings chosen without
-    their fold, other queries with the settings chosen on all judged queries.
-
-    k: documents per query; None for all.
-    """
+    """Return the fused run, cut at k (None: uncut): judged queries with the settings chosen without their
+    fold, others with the settings chosen on all."""
     codes = fitted.queries.codes(pool.queries.strings)
     fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
     chosen = [*(f.chosen for f in fitted.folds), fitted.chosen]
@@ -300,10 +296,10 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 
 
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
-    """Return tables that compare the cross-validated fusion with the best single run; the last table says
-    that this run was picked on the same queries.
+    """Return tables that compare the cross-validated fusion with the best single run, noting that this run
+    was picked on the same queries.
 
-    single: scores by run; the best has the best mean of the first measure.
+    single: scores by run; the first measure's mean decides.
     """
     way = direction(held_out.measures[0])
     best = max(single, key=lambda name: way * float(single[name].mean_values()[0]))

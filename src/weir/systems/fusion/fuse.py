@@ -34,9 +34,7 @@ BLOCK_ROWS = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class CandidateBlock:
-    """The documents that any fused run returns for some consecutive queries, with rank and scores in each
-    run.
-    """
+    """The documents that any run returns for some consecutive queries, with their ranks and scores in each run."""
 
     first: int
     """Number of the first query in the pool."""
@@ -55,7 +53,7 @@ class CandidateBlock:
         return len(self.lists[0].ptr) - 1
 
     def candidates(self, norm: str | None) -> Candidates:
-        """Return these candidates as the input of a fusion method.
+        """Return these documents as input of a fusion method.
 
         norm: a normalisation in NORMS; None for methods that use ranks.
         """
@@ -71,7 +69,7 @@ class CandidateBlock:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Runs to be fused, with one numbering of queries and documents."""
+    """Runs to be fused, with queries and documents numbered alike."""
 
     queries: Ids
     """Queries of all runs, sorted by identifier; in their own order if all runs share a table."""
@@ -98,7 +96,7 @@ class Pool:
         return Pool(queries, docs, tuple(runs), start, length, tuple(number))
 
     def answered(self) -> Int64:
-        """Return the number of runs with results for each query, int64[queries]."""
+        """Return for each query the number of runs with results, int64[queries]."""
         times: Int64 = np.count_nonzero(self.length, axis=0)
         return times
 
@@ -108,7 +106,7 @@ class Pool:
         return replace(self, queries=picked, start=self.start[:, queries], length=self.length[:, queries])
 
     def blocks(self) -> Iterator[CandidateBlock]:
-        """Yield the candidates of all queries, in blocks of consecutive queries."""
+        """Yield the documents of all queries, in blocks of consecutive queries."""
         rows = np.concatenate([[0], np.cumsum(self.length.sum(axis=0))])
         cuts, last = [0], len(self.queries)
         while cuts[-1] < last:
@@ -157,7 +155,7 @@ def check_shared_queries(pool: Pool) -> None:
 
 
 def apart_notes(pool: Pool, names: Sequence[str]) -> list[str]:
-    """Return a sentence for each run that shares no document with the others, and one if documents come in two
+    """Return a sentence for each run that shares no document with the others, and for identifiers in two
     Unicode compositions.
 
     names: of the runs, in sentences.
@@ -183,7 +181,7 @@ Rankings = tuple[Int64, Int32, Float64]
 
 
 def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None) -> Run:
-    """Return rankings fused into one, for every query in any of them.
+    """Return runs fused into one, for every query of any run.
 
     method: a name of `weir.systems.fusion`, such as "rrf" or "wsum(weights=[0.3, 0.7])".
     k: cut-off of each fused ranking; None for none.
@@ -203,9 +201,8 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
 
 
 def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None) -> Run:
-    """Return a pool's runs fused into one; queries without results have an empty ranking.
+    """Return a pool's runs fused into one, cut at k (None: uncut); queries without results have an empty ranking.
 
-    k: cut-off; None for none.
     name: of the run, by default the fusion.
 
     Raises BadValue for bad settings and fused scores that are not finite.
@@ -221,8 +218,7 @@ def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None
 
 
 def depth_note(runs: Sequence[Run], how: Fusion, k: int | None) -> str:
-    """Return a sentence if the cut-off `k` cuts rankings while the method's constant k is not set; ""
-    otherwise."""
+    """Return a sentence if `k` cuts rankings while the method's own constant k is not set; else ""."""
     unset = "k" in METHODS.get(how.name).defaults().keys() - dict(how.settings)
     longest = max(int(np.diff(run.ptr).max(initial=0)) for run in runs)
     if k is None or k >= longest or not unset:
@@ -237,7 +233,7 @@ def refuse_depth(k: int | None) -> None:
 
 
 def fused_block(pool: Pool, block: CandidateBlock, how: Fusion, k: int | None = None) -> Rankings:
-    """Return the fused rankings of a block's queries, cut at k; raises BadValue if a score is not finite."""
+    """Return a block's fused rankings, cut at k; raises BadValue for a score that is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         score = how(block.candidates(how.norm if how.scored else None)) + 0.0  # one zero, not two
     bad = np.flatnonzero(~np.isfinite(score))

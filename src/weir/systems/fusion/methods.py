@@ -1,4 +1,4 @@
-"""Fusion methods and normalisations of scores, as values."""
+"""Fusion methods and score normalisations."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Codes = list[Int32 | None]
 
 
 def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (identifiers of all tables in order of first occurrence, for each table the int32 positions of its
-    identifiers among them).
+    """Return (distinct identifiers of all tables in order of occurrence, int32 positions in them for each
+    table's identifiers).
 
-    Positions are None if all tables are one object.
+    If all tables are one object, it is returned, with None for positions.
     """
     if all(table is tables[0] for table in tables):
         return tables[0], [None] * len(tables)
@@ -50,8 +50,7 @@ def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
 
 
 def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (sorted identifiers of all tables, for each table the int32 positions of its identifiers among
-    them).
+    """Return (sorted distinct identifiers of all tables, int32 positions in them for each table's identifiers).
 
     If all tables are one object, it is returned unsorted, with None for positions.
     """
@@ -82,7 +81,7 @@ class Candidates:
 
     @property
     def runs(self) -> int:
-        """Number of runs, R."""
+        """Number of runs."""
         return len(self.rank)
 
     @property
@@ -91,14 +90,14 @@ class Candidates:
         return self.rank > 0
 
     def count(self) -> Int64:
-        """Return the number of runs that return each document, int64[n]."""
+        """Return for each pair the number of runs that return it, int64[n]."""
         times: Int64 = np.count_nonzero(self.rank, axis=0)
         return times
 
     def by_rank(self, worth: Callable[[Float64], Float64]) -> Float64:
         """Return `worth` of each rank, float64[R, n]; 0 if the run lacks the document.
 
-        worth: a function of an array of ranks, from 1.
+        worth: maps an array of ranks, from 1, to values.
         """
         table = np.zeros(int(self.rank.max(initial=0)) + 1)
         table[1:] = worth(np.arange(1.0, len(table)))
@@ -114,7 +113,7 @@ def _sum_over_runs(values: Float64) -> Float64:
 
 
 def ascending(values: Float64) -> list[Float64]:
-    """Return the rows of a matrix after sorting each column in ascending order, float64[n] each."""
+    """Return a matrix's rows, float64[n] each, with every column sorted in ascending order."""
     rows = list(values)
     for end in range(len(rows) - 1, 0, -1):  # whole rows at a time: far faster than sorting short columns
         for i in range(end):
@@ -128,7 +127,7 @@ def ascending(values: Float64) -> list[Float64]:
 
 @dataclass(frozen=True, eq=False)
 class ScoreLists:
-    """The scores of a run, best first; list q is score[ptr[q] : ptr[q + 1]]."""
+    """A run's scores, best first; list q is score[ptr[q] : ptr[q + 1]]."""
 
     score: Float64
     """float64[n], finite."""
@@ -141,7 +140,7 @@ class ScoreLists:
         return np.diff(self.ptr)
 
     def spread(self, values: Float64) -> Float64:
-        """Return each list's value, float64[Q], repeated for each of its scores, float64[n]."""
+        """Return a value per list, float64[Q], repeated for each score of the list, float64[n]."""
         return np.repeat(values, self.list_lengths)
 
     def sums(self, values: Float64) -> Float64:
@@ -150,7 +149,6 @@ class ScoreLists:
         return np.bincount(rows, values, len(self.ptr) - 1).astype(np.float64, copy=False)
 
     def _extremes(self) -> tuple[Float64, Float64]:
-        """Return the (lowest, highest) score of each list, float64[Q] each; 0 for an empty list."""
         extremes, filled = np.zeros((2, len(self.ptr) - 1)), np.flatnonzero(self.list_lengths)
         if len(filled):
             for row, function in zip(extremes, (np.minimum, np.maximum), strict=True):
@@ -179,7 +177,7 @@ def minmax(lists: ScoreLists) -> Float64:
 def zscore(lists: ScoreLists) -> Float64:
     """Return (score - mean) / population standard deviation (ZMUV); 0 if all scores are equal.
 
-    A document that is not returned counts like an average one.
+    Documents that are not returned count as average, 0.
     """
     # Montague and Aslam 2001.
     deviation = lists.score - lists.spread(lists.sums(lists.score) / lists.list_lengths)
@@ -198,10 +196,7 @@ def rank(lists: ScoreLists) -> Float64:
 
 @NORMS.register("sum")
 def summed(lists: ScoreLists) -> Float64:
-    """Return (score - lowest) / the list's sum of (score - lowest).
-
-    1 / length if all scores of a list are equal.
-    """
+    """Return (score - lowest) / the list's sum of (score - lowest); 1 / length if all scores are equal."""
     # Montague and Aslam 2001.
     raised = lists.score - lists.spread(lists._extremes()[0])
     flat = lists.spread(1.0 / lists.list_lengths)
@@ -252,7 +247,7 @@ class FusionMethod:
 
     @property
     def summary(self) -> str:
-        """First line of its documentation."""
+        """First line of the method's docstring."""
         return (inspect.getdoc(self.function) or "").partition("\n")[0]
 
     def defaults(self) -> dict[str, Setting]:
@@ -272,15 +267,14 @@ def fusion(
     within: Mapping[str, tuple[float, float]] | None = None,
     grid: Mapping[str, tuple[Setting, ...]] | None = None,
 ) -> Callable[[Callable[..., Float64]], Fusion]:
-    """Return a decorator that registers a function of `Candidates` as a fusion method, and returns its
-    Fusion.
+    """Return a decorator that registers a function of `Candidates` as a fusion method and returns its Fusion.
 
     scored: the function uses normalised scores, which adds the setting `norm`.
     within: {setting: (smallest value, largest value)}.
     grid: {setting: values that `fit` tries}.
 
-    Keyword parameters are settings, typed by their defaults; a default of () takes a number for each run.
-    Raises BadValue for a registered name.
+    Keyword parameters become settings, typed by their defaults; () takes a number for each run. Raises
+    BadValue for a registered name.
     """
 
     def add_method(function: Callable[..., Float64]) -> Fusion:
@@ -292,7 +286,7 @@ def fusion(
 
 @dataclass(frozen=True)
 class Fusion:
-    """A fusion method with settings, such as rrf(k=10); calling it with `Candidates` returns their scores,
+    """A fusion method with settings, such as rrf(k=10); a call with `Candidates` returns their scores,
     float64[n]."""
 
     name: str
@@ -319,12 +313,12 @@ class Fusion:
 
     @property
     def scored(self) -> bool:
-        """True if the method reads scores, False if it reads only ranks."""
+        """True if the method uses scores, False if ranks."""
         return METHODS.get(self.name).scored
 
     @property
     def norm(self) -> str:
-        """Normalisation of scores; "none" for methods that use ranks."""
+        """Name of the score normalisation; "none" for methods that use ranks."""
         return str(dict(self.settings).get("norm", NORM)) if self.scored else "none"
 
     def all_settings(self) -> dict[str, Setting]:
@@ -332,9 +326,7 @@ class Fusion:
         return METHODS.get(self.name).defaults() | dict(self.settings)
 
     def refuse_other_than(self, runs: int) -> None:
-        """Raise BadValue if a setting that is a tuple of a value for each run, such as weights, does not have
-        `runs` values.
-        """
+        """Raise BadValue if a setting with a value for each run, such as weights, lacks `runs` values."""
         for key, value in self.settings:
             if isinstance(value, tuple) and len(value) != runs:
                 raise BadValue(f"{self}: {key} has {len(value)} for {runs} rankings; give one for each")
@@ -346,8 +338,8 @@ class Fusion:
 
 
 def parse_fusion(text: str) -> Fusion:
-    """Return the fusion in a text such as `rrf(k=10)`; raises UnknownName for an unknown method or setting,
-    BadValue for malformed text."""
+    """Return the fusion of a text such as `rrf(k=10)`; raises UnknownName for an unknown method or setting,
+    BadValue for malformed text or a bad value."""
     name, settings = call_of(text)
     METHODS.get(name)
     return Fusion(name).with_settings(settings)

@@ -42,7 +42,7 @@ _CHARACTERS_BY_WIDTH = {
 
 
 def spaces(data: Bytes) -> NDArray[np.bool_]:
-    """Return bool[n], True for each byte of UTF-8 text that is part of white space as str.split defines it."""
+    """Return bool[n]: True for each byte of UTF-8 white space, as str.split defines it."""
     white = _ONE_BYTE[data]
     leads = np.flatnonzero(_FIRST_BYTES[data])
     for width, characters in _CHARACTERS_BY_WIDTH.items():
@@ -187,7 +187,7 @@ class WordTokenizer:
     """Longest word in UTF-16 units; longer ones are split."""
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a text in order."""
+        """Return a text's words in order."""
         return [text[a:b] for a, b in self.spans(text)]
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
@@ -213,7 +213,7 @@ TOKENIZERS = ("lines", "uax29", "whitespace", "words")
 
 @cache
 def tokenizer(name: str) -> WordTokenizer:
-    """Return the tokenizer of this name in TOKENIZERS; raises UnknownName for another."""
+    """Return the tokenizer of a name in TOKENIZERS; raises UnknownName for another."""
     if name == "uax29":
         rows = [[int(x) for x in line.split()] for line in _lines(UAX29_TABLES[0])]
         states = np.array(rows, np.uint16)
@@ -298,8 +298,8 @@ def _pairs(units: list[str]) -> list[str]:
 
 
 def cjk_bigrams(text: str) -> list[str]:
-    """Return a text's words by Lucene's StandardTokenizer, runs of Han, kana and Hangul as overlapping pairs,
-    widths normalised as by CJKWidthFilter."""
+    """Return a text's words by Lucene's StandardTokenizer; Han, kana and Hangul become overlapping pairs,
+    with normalised widths."""
     terms: list[str] = []
     for part in _CJK_BREAK.split(text):
         terms += _pairs([*_usual_width(part)]) if _CJK.fullmatch(part) else _cjk_words(part)
@@ -329,8 +329,7 @@ def _usual_width(text: str) -> str:
 
 
 def thai_bigrams(text: str) -> list[str]:
-    """Return a text's words by UAX #29; Thai, Lao, Khmer and Burmese words become overlapping pairs of
-    letters with their signs."""
+    """Return a text's words by UAX #29; Thai, Lao, Khmer and Burmese words become overlapping pairs of letters."""
     terms: list[str] = []
     for word in tokenizer("uax29").words(text):
         terms += _pairs(_CLUSTER.findall(word)) if _THAI.fullmatch(word) else [word]
@@ -351,7 +350,7 @@ _installed_version = cache(metadata.version)  # which takes a millisecond
 
 @dataclass(frozen=True)
 class Analyzer:
-    """A named way to turn a text into terms; steps run in the order of the fields."""
+    """A named way to turn a text into terms, with steps in the order of the fields."""
 
     name: str
     reproduces: str
@@ -388,12 +387,12 @@ class Analyzer:
         return self.cut_version.startswith(OWN_VERSION_PREFIX)
 
     def tokens(self, text: str) -> list[str]:
-        """Return the terms of a text in order, without dropped words."""
+        """Return a text's terms in order, without stop words."""
         return [term for term in self.normalise(self.words(text)) if term]
 
     def words(self, text: str) -> list[str]:
-        """Return a text's words before `normalise`; raises BadValue for words of `cut` that are empty or have
-        a line end."""
+        """Return a text's words before `normalise`; raises BadValue if the user's function `cut` gives empty
+        words or line ends."""
         if self.cut is None:
             return tokenizer(self.tokenizer).words(text.lower() if self.lower_text else text)
         words = self.cut(text)
@@ -404,11 +403,11 @@ class Analyzer:
         return words
 
     def normalise(self, words: list[str]) -> list[str]:
-        """Return the term of each word; "" for a dropped word."""
+        """Return each word's term; "" for a stop word."""
         return self.normalise_lines("\n".join(words)) if words else []
 
     def normalise_lines(self, words: str) -> list[str]:
-        """Return the term of each line of `words`, a word a line; "" for a dropped word."""
+        """Return the term of each line of `words`, a word per line; "" for a stop word."""
         if self.possessive and any(a in words for a in APOSTROPHES):
             words = POSSESSIVE.sub("", words)
         if self.lower_words:
@@ -422,7 +421,7 @@ class Analyzer:
         return terms if self.stemmer is None else stem_all(self.stemmer, terms)
 
     def describe(self) -> dict[str, object]:
-        """Return all that can change a term: steps, hashes of word lists and tables, versions."""
+        """Return everything that can change a term: steps, hashes of word lists, versions."""
         described: dict[str, object] = {"analyzer": self.name, "algorithm": algorithm("analysis")}
         if self.lower_text:
             described["lowercase"] = "str.lower of the whole text"
@@ -507,13 +506,13 @@ for _analyzer in (
 
 @checked
 def add_analyzer(name: str, function: Callable[[str], list[str]], version: str) -> Analyzer:
-    """Register a function as an analyzer for bm25(analyzer=NAME) and return it; raises BadValue for a name
-    that Weir uses, or no name or version.
-
-    A second function of the same name replaces the first, in this process only.
+    """Register a function as an analyzer for bm25(analyzer=NAME) in this process, and return it.
 
     function: returns the terms of a text in order, none empty or with a line end.
     version: identifies the function for stored results; change it whenever terms change.
+
+    A user's analyzer of the same name is replaced. Raises BadValue for a name that Weir uses, and an empty
+    name or version.
     """
     if not name or not version:
         raise BadValue(
@@ -530,9 +529,9 @@ STOPWORDS_BYTES = 1 << 20
 
 
 def read_stopwords(path: str) -> frozenset[str]:
-    """Return the words in a file, lowercased; | and # begin comments.
+    """Return a file's words, lowercased; | and # begin comments.
 
-    Raises FormatError for a file that is missing or not UTF-8, BadValue if it is empty or above 1 MiB.
+    Raises FormatError for a file that is missing or not UTF-8, BadValue without words or above 1 MiB.
     """
     raw = read_bytes(Path(path).expanduser(), STOPWORDS_BYTES + 1)
     if len(raw) > STOPWORDS_BYTES:

@@ -96,7 +96,7 @@ class BM25Preset:
 
     @property
     def analysis(self) -> Analyzer:
-        """The analyzer, with the file of stop words; raises FormatError for an unreadable file."""
+        """The analyzer, with stop words of the file; raises FormatError for an unreadable file."""
         words = analyzers.get(self.analyzer)
         return words if self.stopwords is None else replace(words, dropped=read_stopwords(self.stopwords))
 
@@ -139,7 +139,7 @@ GROUP_POSTINGS = 1 << 22
 def analysed(
     table: TermTable, corpus: Corpus, view: str, progress: Progress | None = None
 ) -> Iterator[tuple[Int64, Int32]]:
-    """Yield the terms of a view for each batch of documents, with repetitions: (ptr int64[documents + 1], term
+    """Yield each batch of documents as term numbers, with repetitions: (ptr int64[documents + 1], term
     int32); adds new terms to the table."""
     for start, texts in corpus.batches(view, BATCH_BYTES):
         yield table.add(texts)
@@ -148,7 +148,7 @@ def analysed(
 
 
 def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
-    """Return an index over several fields, whose scores add up; term numbers continue from field to field.
+    """Return an index over several fields, whose scores add up and whose term numbers continue.
 
     order: int32[documents], corpus number of each internal number.
     """
@@ -172,10 +172,10 @@ def _stored(
 
 
 def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, Int32, Float32]:
-    """Return each query's known terms with counts: ptr int64[queries + 1], term int32 (ascending in a query),
-    count float32.
+    """Return each query's known terms with counts: (ptr int64[queries + 1], term int32, ascending in a query,
+    count float32).
 
-    tables: vocabularies of the fields; term numbers continue from table to table.
+    tables: vocabularies of the fields, with continued term numbers.
     """
     if len(texts) == 1:
         text = texts[0]
@@ -217,12 +217,12 @@ def weighed(
     keep_terms: bool = False,
     weight: float = 1.0,
 ) -> Field:
-    """Return a field's (terms, postings, each document's terms or None) from batches of terms in corpus order.
+    """Return a field's (terms, postings, each document's terms or None).
 
-    batches: (ptr int64[n + 1], term int32) with repeated terms.
+    batches: (ptr int64[n + 1], term int32, with repetitions) in corpus order.
     order: int32[documents], corpus number of each internal number.
     keep_terms: also return each document's terms.
-    weight: factor of the idf, like a boost in Lucene.
+    weight: factor of the idf.
     """
     collected, lengths = postings.ForwardBuilder(), []
     for ptr, term in batches:
@@ -289,8 +289,7 @@ LARGEST_WEIGHT = 1e6
 
 def field_weights(system: str, fields: object) -> FieldNumbers:
     """Return (field, weight) pairs sorted by field, weight 1 by default; raises BadValue for no or repeated
-    fields, and weights not above 0.
-    """
+    fields, and weights not above 0."""
     if isinstance(fields, str) or not isinstance(fields, (Mapping, Sequence)) or not fields:
         expected = '["title", "text"] or {"title": 3, "text": 1}'
         raise BadValue(f"{system}: fields is {fields!r}; expected such as {expected}")
@@ -357,8 +356,8 @@ class BM25:
     + 0.5)).
 
     Sources: Robertson et al. 1994; BM25Similarity of Lucene; Kamphuis et al. 2020 on the variants. Raises
-    UnknownName for an unknown preset or analyzer, BadValue for a value out of range, FormatError for
-    an unreadable file of stop words.
+        UnknownName for an unknown preset or analyzer, BadValue for a value out of range, FormatError for an
+        unreadable file of stop words.
     """
 
     preset: str = "lucene"
@@ -442,10 +441,11 @@ class BM25:
         return self.indexed(corpus, context, keep_terms=False)
 
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
-        """Return the searcher of a corpus, stored in the context's folder if it has one; without one, raises
-        BadValue above the memory budget.
+        """Return the searcher of a corpus, with its index stored in the context's folder, if any.
 
         keep_terms: also store each document's terms, for query expansion.
+
+        Raises BadValue for an index in memory above the memory limit.
         """
         recipe = self.recipe
         fields, order, parts = _existing_fields(self.weights, corpus), tie_order(corpus), list[ImpactIndex]()
@@ -489,7 +489,7 @@ class BM25Searcher:
 
     @cached_property
     def name(self) -> str:
-        """The system's text, the name of its runs."""
+        """The system's name, and its runs'."""
         return str(self.system)
 
     @cached_property
@@ -510,7 +510,7 @@ class BM25Searcher:
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, self.name)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, float64[candidates]; 0 for a candidate without a query term."""
+        """Return each candidate's score, float64[candidates]; 0 without a query term."""
         terms = [query_terms(tables, queries.text) for tables in self.tables]
         share = self.system.recipe.tie_breaker
         if share is None or len(self.parts) == 1:
@@ -561,7 +561,7 @@ class BM25F:
     The average is over documents that have the field; idf counts documents with the term in any field.
 
     Sources: Zaragoza et al. 2004; Robertson and Zaragoza 2009. Raises UnknownName for an unknown analyzer,
-    BadValue for a value out of range, FormatError for an unreadable file of stop words.
+        BadValue for a value out of range, FormatError for an unreadable file of stop words.
     """
 
     fields: FieldSettings = ("text", "title")

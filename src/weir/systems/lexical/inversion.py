@@ -1,6 +1,6 @@
 """Indexes larger than memory: sorted blocks of postings on disk, merged into memory-mapped files.
 
-A killed process resumes at its last commit; neither that nor the available memory changes the result.
+A killed process resumes at its last commit, with the same result.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ STATE = "state.json"
 
 
 class GrowingFiles:
-    """Append-only files of a folder, truncated to their sizes at the last commit when reopened.
+    """Append-only files of a folder, cut back to the last commit when opened again.
 
     about: identifies the content; files with other content are removed.
     """
@@ -98,13 +98,13 @@ class GrowingFiles:
         self._files[name].write(np.ascontiguousarray(values).view(np.uint8).data)
 
     def append_to_array(self, name: str, values: NDArray[Any]) -> None:
-        """Append an array's bytes to a file that `mapped` later makes a .npy file."""
+        """Append an array's bytes to a file that `mapped` completes as .npy."""
         if name not in self._files and not (self.folder / name).exists():
             self.append(name, np.zeros(HEADER_BYTES, np.uint8))
         self.append(name, values)
 
     def commit(self, facts: dict[str, object], done_with: Iterable[str] = ()) -> None:
-        """Record the sizes of all files durably, with `facts` for a resumed process; then delete the files
+        """Record all files' sizes durably, with `facts` for a resumed process; then delete the files
         `done_with`."""
         finished = tuple(done_with)
         for name in finished:
@@ -121,8 +121,7 @@ class GrowingFiles:
             (self.folder / name).unlink(missing_ok=True)
 
     def content(self, name: str, dtype: type[T], in_memory: bool = True) -> NDArray[T]:
-        """Return a file's content as an array, read (`in_memory`) or memory-mapped; empty if there is no
-        file."""
+        """Return a file's content as an array, memory-mapped without `in_memory`; empty without a file."""
         if name in self._files:
             self._files[name].flush()
         path = self.folder / name
@@ -131,8 +130,11 @@ class GrowingFiles:
         return np.fromfile(path, dtype) if in_memory else np.memmap(path, dtype, "r")
 
     def mapped(self, name: str, dtype: type[T], shape: tuple[int, ...] = (-1,)) -> NDArray[T]:
-        """Complete a file of `append_to_array` and return it memory-mapped; the first length may be -1, any.
-        Raises StoreError if the header exceeds its room."""
+        """Complete a file of `append_to_array` as .npy and return it memory-mapped; a first length of -1
+        means all rows.
+
+        Raises StoreError if the header exceeds its room.
+        """
         path = self.folder / name
         self.append_to_array(name, np.empty(0, dtype))
         self._files.pop(name).close()
@@ -160,7 +162,7 @@ class GrowingFiles:
 
 
 def text_bytes(corpus: Corpus) -> int:
-    """Return the number of bytes of all texts and titles."""
+    """Return the bytes of all texts and titles."""
     columns = (corpus.text,) if corpus.title is None else (corpus.text, corpus.title)
     return sum(int(column.lengths().sum()) for column in columns)
 
@@ -175,12 +177,12 @@ def count_type(corpus: Corpus, view: str) -> type[np.uint16] | type[np.int32]:
 
 
 def fits_into_memory(corpus: Corpus) -> bool:
-    """Return True if an index of the corpus should fit into the memory budget."""
+    """Return True if an index of the corpus should fit into the memory limit."""
     return _index_bytes(corpus) <= memory_budget().bytes
 
 
 def require_memory_for(corpus: Corpus) -> None:
-    """Raise BadValue if an in-memory index of the corpus is estimated to exceed the memory budget."""
+    """Raise BadValue if an index of the corpus in memory would exceed the memory limit."""
     require_memory(_index_bytes(corpus), f"an index of {len(corpus):,} documents in memory")
 
 
@@ -189,13 +191,13 @@ def _index_bytes(corpus: Corpus) -> int:
 
 
 def expected_pairs(corpus: Corpus) -> int:
-    """Return an estimate, mostly too high, of the number of (term, document) pairs of a corpus."""
+    """Return an estimate, mostly too high, of a corpus's (term, document) pairs."""
     return text_bytes(corpus) // BYTES_OF_TEXT_PER_PAIR
 
 
 @contextmanager
 def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator[GrowingFiles]:
-    """Yield the growing files of part number `part` of the index `folder`, and close them after the block.
+    """Yield the growing files of part `part` of the index in `folder`; close them after the block.
 
     about: identifies the content.
     """
@@ -221,7 +223,7 @@ class Blocks:
 
     @staticmethod
     def planned(files: GrowingFiles, order: Int32, pairs: int) -> Blocks:
-        """Return blocks that fit into memory, or the blocks with which an interrupted process began.
+        """Return blocks that fit into memory, or an interrupted process's blocks.
 
         pairs: expected number of (term, document) pairs.
         """
@@ -234,11 +236,10 @@ class Blocks:
         return (len(self.order) + self.width - 1) // self.width
 
     def documents_of_block(self, number: int) -> Int32:
-        """Return the corpus numbers of the documents in a block, ascending, int32."""
+        """Return the corpus numbers of a block's documents, ascending, int32."""
         return np.sort(self.order[number * self.width : (number + 1) * self.width])
 
     def _of_each(self) -> Int32:
-        """Return the block number of each document, int32[documents], in corpus order."""
         block = np.empty(len(self.order), np.int32)
         block[self.order] = np.arange(len(self.order), dtype=np.int32) // self.width
         return block
@@ -246,7 +247,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Spool:
-    """The terms and counts of each document in a field, stored in files before inversion."""
+    """Each document's terms and counts in a field, kept in files until they are inverted."""
 
     files: GrowingFiles
     name: str
@@ -277,9 +278,9 @@ class Spool:
     def fill(
         self, corpus: Corpus, view: str, table: TermTable, progress: Progress | None, keep_terms: bool = False
     ) -> None:
-        """Write the terms of the documents that are not committed yet.
+        """Write the terms of documents that are not committed yet.
 
-        keep_terms: also write each document's terms (forward index).
+        keep_terms: also write each document's terms, for query expansion.
         """
         first = int(self.files.facts.get(self.name, 0))
         df = self.frequencies()
@@ -334,12 +335,12 @@ class Spool:
         )
 
     def block_files(self, number: int) -> list[str]:
-        """Return the names of the two files that hold a block's pairs."""
+        """Return the names of a block's two files."""
         return [f"{self.name}.{number}.term", f"{self.name}.{number}.count"]
 
     def forward(self) -> tuple[Int64, Int32, NDArray[Any]]:
-        """Return the forward index: (ptr int64[documents + 1], term int32, count) in corpus order,
-        memory-mapped."""
+        """Return each document's terms, memory-mapped: (ptr int64[documents + 1], term int32, count), in
+        corpus order."""
         ptr = offsets(self.files.content(f"{self.name}.pairs", np.int32))
         dtype = np.int32 if self.lengths.max(initial=0) > np.iinfo(np.uint16).max else np.uint16
         if "forward" not in self.files.facts:
@@ -366,7 +367,7 @@ Weights: TypeAlias = Callable[[Int32], tuple[Float32, Float32]]
 
 @dataclass(frozen=True, eq=False)
 class BlockSource:
-    """The (term, value) pairs of each block of documents, and the temporary files that hold them."""
+    """The (term, value) pairs of each block of documents, and their temporary files."""
 
     blocks: Blocks
     frequencies: Int32
@@ -386,8 +387,8 @@ def merged(
     formula: int,
     progress: Progress | None,
 ) -> Int64:
-    """Invert all blocks, append the arrays of their lists as `stored` to files, and return the terms' offsets,
-    int64[terms + 1] from 0.
+    """Invert all blocks of documents, append their posting lists to files, and return the terms' offsets,
+    int64[terms + 1].
 
     name: prefix of temporary files.
     formula: of BM25, in `kernels.inverted.postings`.

@@ -127,7 +127,7 @@ QueryTerms = tuple[Int64, Int32, Float32]
 
 @dataclass(frozen=True, eq=False)
 class ForwardIndex:
-    """The terms and counts of each document: document d has the pairs ptr[d]:ptr[d + 1]."""
+    """Each document's terms and counts: document d has term[ptr[d]:ptr[d + 1]]."""
 
     ptr: Int64
     term: Int32
@@ -157,22 +157,21 @@ class TopDocuments:
 
 
 def tie_order(corpus: Corpus) -> Int32:
-    """Return the corpus numbers of all documents in tie order, int32[documents]; internal numbers follow this
-    order."""
+    """Return all documents' corpus numbers in tie order, int32[documents]."""
     order = np.empty(len(corpus), np.int32)
     order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
     return order
 
 
 def sparse_kernels(documents: int) -> tuple[str, ...]:
-    """Return the names of the kernel groups that a search of so many documents calls."""
+    """Return the groups of compiled kernels that a search of `documents` documents calls."""
     if documents > EXHAUSTIVE_DOCUMENTS:
         return "sparse index", "sparse index on disk", "sparse search of many"
     return "sparse index", "sparse search"
 
 
 def top_documents(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
-    """Return the k best documents of each query that have one of its terms.
+    """Return the k best documents of each query, among those with a query term.
 
     query: int64[queries + 1], offsets of each query's terms.
     term, weight: int32 and float32, of all queries.
@@ -204,7 +203,7 @@ def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: in
 
 
 def work_folder(at: Path, part: str) -> Path:
-    """Return the path of the folder in which part `part` of an index larger than memory is made."""
+    """Return the folder in which part `part` of an index larger than memory is made."""
     return at.with_name(f".{at.name}.blocks-{part}")
 
 
@@ -258,10 +257,8 @@ def save_index_of(
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
-    """Return (memory-mapped indexes, metadata) as `save_index` wrote them.
-
-    Raises StoreError if missing, damaged or of another format.
-    """
+    """Return (memory-mapped indexes, facts) that `save_index` wrote; raises StoreError if missing, damaged or
+    of another format."""
     try:
         facts = open_folder(at, RECORD)
         files, documents, found = facts.pop("files"), facts["documents"], facts.get("format")
@@ -280,8 +277,7 @@ def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
 
 
 def load_index_of(corpus: Corpus, at: Path, fields: tuple[str, ...]) -> tuple[ImpactIndex, ...]:
-    """Return the indexes of a corpus in a folder; raises StoreError for damage, BadValue for another
-    corpus."""
+    """Return a corpus's indexes in a folder; raises StoreError for damage, BadValue for another corpus."""
     parts, facts = load_index(at)
     if facts.get("corpus") != corpus.fingerprint_with(fields) or facts.get("documents") != len(corpus):
         raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
@@ -336,7 +332,7 @@ def _open_index(
 
 
 def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> Float64:
-    """Return each candidate's score, float64[candidates] in single precision; 0 without a query term."""
+    """Return each candidate's score, float64[candidates] rounded to float32; 0 without a query term."""
     ptr, term, weight = query
     inside = np.empty(len(index.order), np.int32)
     inside[index.order] = np.arange(len(index.order), dtype=np.int32)
@@ -361,7 +357,7 @@ def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> 
 def term_scores(
     index: ImpactIndex, query: QueryTerms, candidates: Run, fields: Sequence[str] = ()
 ) -> list[TermScores]:
-    """Return for each term of a single query the score that it adds to each of its candidates, in their order.
+    """Return for each term of a single query the score that it adds to each candidate.
 
     fields: names of the index's fields; () reports "".
     """
@@ -384,8 +380,8 @@ def term_scores(
 def best_field_scores(
     parts: tuple[ImpactIndex, ...], query: list[QueryTerms], share: float, candidates: Run
 ) -> Float64:
-    """Return each candidate's score, float64[candidates] in single precision: of its best field, plus `share`
-    of the sum over the other fields."""
+    """Return each candidate's score, float64[candidates] rounded to float32: its best field's, plus `share`
+    of the others' sum."""
     fields = np.stack(
         [candidate_scores(part, one, candidates) for part, one in zip(parts, query, strict=True)]
     )
@@ -397,8 +393,8 @@ def best_field_scores(
 def best_field(
     parts: tuple[ImpactIndex, ...], queries: list[QueryTerms], share: float, k: int
 ) -> TopDocuments:
-    """Return each query's k best documents by the score of the best field, plus `share` of the sum over the
-    other fields (Lucene's DisjunctionMaxQuery), in float32.
+    """Return each query's k best documents by the score of the best field, plus `share` of the others' sum
+    (Lucene's DisjunctionMaxQuery).
 
     parts, queries: for each field, its index and the queries' terms.
     """

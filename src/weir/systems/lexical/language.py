@@ -1,4 +1,4 @@
-"""Recognise the language of texts by letters and common words, to check that an analyzer suits it."""
+"""Recognise the language of texts, to check that an analyzer suits it."""
 
 from __future__ import annotations
 
@@ -80,17 +80,15 @@ class Language:
         return titles.get(self.name, self.name.title())
 
     def suits(self, analyzer: Analyzer) -> bool:
-        """Return True if an analyzer is for this language or for any.
-
-        A language cut into bigrams needs its own analyzer of bigrams or a user's function.
-        """
+        """Return True if an analyzer is for this language or for any; a language cut into bigrams needs its
+        bigram analyzer or a user's."""
         if self.analyzer.endswith("-bigrams"):  # one's own functions are trusted
             return analyzer.cut is not None and (analyzer.name == self.analyzer or analyzer.own)
         return analyzer.language in ("", self.name)
 
 
 def language_of(texts: Iterable[str]) -> Language | None:
-    """Return the language of texts, by script or by common words; None if neither is decisive."""
+    """Return the language of texts, by script or common words; None if neither decides."""
     joined = " ".join(texts).lower()
     beyond = "".join(_BEYOND_ASCII.findall(joined))
     by_script = {name: len(pattern.findall(beyond)) for name, pattern in _LETTERS.items()}
@@ -120,7 +118,7 @@ def language_of(texts: Iterable[str]) -> Language | None:
 
 
 def language_of_corpus(corpus: Corpus) -> Language | None:
-    """Return the language of a sample from all over a collection, or None, as `language_of`."""
+    """Return the language of a sample from all over a collection; None as for `language_of`."""
     step = max(1, len(corpus) // PIECES)
     texts: list[str] = []
     for start in range(0, len(corpus), step):

@@ -57,7 +57,7 @@ Places: TypeAlias = tuple[Whole, Whole, Whole, Whole]
 
 @dataclass(frozen=True, eq=False)
 class PassageSpans:
-    """Byte offsets of each passage in its document."""
+    """Where each passage lies in its document, in bytes."""
 
     owner: Int32
     """int32: document of each passage, ascending."""
@@ -73,8 +73,8 @@ class PassageSpans:
 
 
 def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> PassageSpans:
-    """Return the spans of passages of at most `words` words, split at white space; a text with no more words
-    is one passage, unchanged.
+    """Return the spans of passages of at most `words` words in documents' texts, split at white space; a
+    shorter text is one passage, unchanged.
 
     overlap: words shared with the passage before.
     first: only each document's first passage.
@@ -92,11 +92,8 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
 
 
 def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -> tuple[Corpus, Int32]:
-    """Return (corpus of passages "d1:0", "d1:1", ... with their documents' titles; int32 number of each
-    passage's document).
-
-    Takes the arguments of `cut`.
-    """
+    """Return (corpus of the passages of `cut`, named "d1:0", "d1:1", ..., with documents' titles; int32
+    document number of each passage)."""
     cuts, title = cut(corpus, words, overlap, first), None
     owner = cuts.owner
     shape = f"{corpus.fingerprint} {words} {overlap} {first}"
@@ -216,7 +213,7 @@ class Chunked:
     """Search passages of documents with a system, and rank the documents.
 
     Passages are requested until the k best documents are certain. Source: Dai and Callan 2019. Raises
-    BadValue for settings out of range.
+    BadValue for bad settings.
     """
 
     system: Retriever = BM25()  # noqa: RUF009 - a frozen value

@@ -105,7 +105,7 @@ class RM3:
         return RM3Searcher(self, self.first.indexed(corpus, context, keep_terms=True))
 
     def open(self, corpus: Corpus, context: Context) -> RM3Searcher:
-        """Return the searcher of a stored index; raises StoreError if it lacks the terms of each document."""
+        """Return the searcher of a stored index; raises StoreError if it lacks documents' terms."""
         first = self.first.open(corpus, context)
         if first.parts[0].forward is None:
             raise StoreError(
@@ -140,8 +140,8 @@ class RM3Searcher:
         return term_scores(self.first.parts[0], self.enlarged(queries), candidates)
 
     def enlarged(self, queries: Queries) -> tuple[Int64, Int32, Float32]:
-        """Return the expanded queries: ptr int64[queries + 1], term int32, weight float32 above 0, which sum to
-        at most 1."""
+        """Return the expanded queries: (ptr int64[queries + 1], term int32, weight float32 above 0, summing
+        to at most 1 per query)."""
         ptr, term, count = query_terms(self.first.tables[0], queries.text)
         length = np.diff(self.first.tables[0][0].lookup(queries.text)[0])
         share = (count / np.repeat(length, np.diff(ptr))).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Turn texts into numbers of terms: compiled code for each word, Python for each distinct word."""
+"""Turn texts into term numbers."""
 
 from __future__ import annotations
 
@@ -108,11 +108,6 @@ T = TypeVar("T", bound=np.generic)
 
 
 class _WordTable:
-    """Distinct words, numbered from 0 in order of first occurrence.
-
-    expected: number of words, if known.
-    """
-
     def __init__(self, expected: int = 0) -> None:
         slots = FIRST_SLOTS
         while slots < 2 * expected + 4:
@@ -128,11 +123,6 @@ class _WordTable:
     def scan(
         self, texts: Strings, scanner: tokenize.WordAutomaton, insert: bool = True
     ) -> tuple[Int64, Int32]:
-        """Return the words of n texts, with repetitions: ptr int64[n + 1], numbers int32.
-
-        scanner: the tokenizer's tables.
-        insert: add new words; False gives them -1.
-        """
         out = np.empty(int(texts.ptr[-1] - texts.ptr[0]), np.int32)
         ptr = np.zeros(len(texts) + 1, np.int64)
         self.scan_into(texts, scanner, insert, ptr, out)
@@ -141,8 +131,7 @@ class _WordTable:
     def scan_into(
         self, texts: Strings, scanner: tokenize.WordAutomaton, insert: bool, ptr: Int64, out: Int32
     ) -> None:
-        """Write the words of each text as `scan` returns them, into ptr, int64[texts + 1], and from out[ptr[0]]
-        on; `out` needs room for a word per byte."""
+        # `out` needs room for a word per byte.
         data, n, at = _read_only(texts.data), len(texts), 0
         given = tokenize.TextBytes(data, _eights(data), _read_only(texts.ptr))
         while True:
@@ -212,11 +201,9 @@ NEEDS_LOWER = re.compile("\u0130|\u03a3".encode())
 
 
 class TermTable:
-    """Numbers terms in order of first occurrence, normalising each distinct word once; thread-safe.
+    """Numbers terms in order of first occurrence, without stop words; thread-safe.
 
     terms: an existing vocabulary, whose numbers stay.
-
-    Stop words are left out, also from document lengths.
     """
 
     def __init__(self, analyzer: Analyzer, terms: Strings | None = None) -> None:
@@ -242,18 +229,17 @@ class TermTable:
         return len(self._terms)
 
     def add(self, texts: Strings) -> tuple[Int64, Int32]:
-        """Add new terms of n texts, and return all their terms, with repetitions: ptr int64[n + 1], numbers
-        int32."""
+        """Add new terms of n texts, and return all their terms, with repetitions: (ptr int64[n + 1], numbers
+        int32)."""
         self._kept.clear()
         return self._analyse(texts, grow=True)
 
     def lookup(self, texts: Strings) -> tuple[Int64, Int32]:
-        """Return the terms of n texts, with repetitions: ptr int64[n + 1], numbers int32, -1 for a term that
-        the table lacks."""
+        """Return the terms of n texts, with repetitions: (ptr int64[n + 1], numbers int32, -1 if unknown)."""
         return self._analyse(texts, grow=False)
 
     def known(self, text: str) -> list[int]:
-        """Return the numbers of a text's terms in the table, in text order, with repetitions."""
+        """Return the numbers of a text's known terms, in order, with repetitions."""
         if not (self._cut_by_spaces and text.isascii()):
             return self._known([text])[0]
         stretches = text.split(" ")
@@ -368,14 +354,14 @@ class WordCounts:
         return counts / max(1, int(counts.sum()))
 
     def typical(self, of: int, against: int) -> list[str]:
-        """Return up to 5 words, the most typical first, whose share in collection number `of` exceeds that in
-        number `against`."""
+        """Return up to 5 words, most typical first, with a larger share in collection `of` than in `against`
+        (numbers)."""
         surplus = self.shares(of) - self.shares(against)
         return [self.words[i] for i in np.argsort(-surplus, kind="stable")[:WORDS_SHOWN] if surplus[i] > 0]
 
 
 def word_counts(corpora: Sequence[Corpus]) -> WordCounts:
-    """Return counts of lowercased words (Lucene's StandardAnalyzer) in titles and texts of each corpus."""
+    """Return counts of lowercased words (Lucene's StandardAnalyzer) in each corpus's titles and texts."""
     table = TermTable(analyzers.get(ANALYZER))
     counts = []
     for corpus in corpora:
@@ -391,11 +377,8 @@ def word_counts(corpora: Sequence[Corpus]) -> WordCounts:
 
 
 def weighted_jaccard(a: Float64, b: Float64) -> float:
-    """Return the weighted Jaccard index of two vectors of shares: the sum of elementwise minima, divided by
-    the sum of maxima.
-
-    1 for equal shares, 0 without a common word, NaN without words.
-    """
+    """Return the weighted Jaccard index of two vectors of shares (sum of minima / sum of maxima); NaN without
+    words."""
     # Ioffe 2010, as in Thakur et al. 2021, appendix F.
     larger = float(np.maximum(a, b).sum())
     return float(np.minimum(a, b).sum()) / larger if larger else float("nan")

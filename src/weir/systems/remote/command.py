@@ -52,13 +52,11 @@ PIPE_BYTES = 1 << 12
 
 
 class _TimedOutError(Exception):
-    """Raised for a program that was silent too long and was ended."""
+    """A program was silent too long and was ended."""
 
 
 @dataclass(eq=False)
 class _Program:
-    """A process that answers through pipes, and is ended after too long a silence."""
-
     process: subprocess.Popen[bytes]
     silence: float
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
@@ -68,7 +66,7 @@ class _Program:
 
     @staticmethod
     def started(arguments: Sequence[str], silence: float) -> _Program:
-        """Start a program without a shell and without API keys; raises BadValue if it cannot start.
+        """Start a program without shell and API keys; raises BadValue if it cannot start.
 
         silence: seconds to wait for a line.
         """
@@ -103,8 +101,8 @@ class _Program:
             threading.Thread(target=_put, args=(pipe, data), daemon=True).start()
 
     def read_line(self) -> bytes:
-        """Return the next line, cut after LINE_BYTES + 1 bytes; b"" at the end. Raises _TimedOutError after
-        too long a silence."""
+        """Return the next line, cut at LINE_BYTES + 1 bytes; b"" at the end. Raises _TimedOutError after too
+        long a silence."""
         assert self.process.stdout is not None
         self._awaited = time.monotonic()
         try:
@@ -142,7 +140,7 @@ class _Program:
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
     def last_words(self) -> str:
-        """Return "; on standard error: ..." with its last lines, or that it is empty, to end a message."""
+        """Return the end of a message on the program's last lines on standard error."""
         text = " ".join(" ".join(self.tail).split())
         return f"; on standard error: {text[-TAIL_CHARACTERS:]}" if text else "; nothing on standard error"
 
@@ -186,8 +184,8 @@ READ_BYTES = 1 << 24
 @named_arguments
 @dataclass(frozen=True)
 class Command:
-    """Search by a program that answers JSON lines with JSON lines, in any language. Raises BadValue for
-    bad settings."""
+    """Search by a program, in any language, that answers JSON lines with JSON lines; raises BadValue for bad
+    settings."""
 
     command: str
     """Split like a shell does, but run without one; {dataset} in it is replaced by the collection's name. The

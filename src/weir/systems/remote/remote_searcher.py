@@ -47,7 +47,7 @@ HASHED_DOCUMENTS = 4096
 
 
 def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
-    """Return a fingerprint of a corpus's identifiers and of the fields that `views` read."""
+    """Return a fingerprint of a corpus's identifiers and of the fields in `views`."""
     fingerprint = corpus.fingerprint_with(views)
     if fingerprint:
         return fingerprint
@@ -68,8 +68,7 @@ SHOWN_CHARACTERS = 120
 
 
 def kept_ranking(results: Sequence[tuple[object, object]]) -> dict[str, object]:
-    """Return (identifier, score) pairs, best first, as columns to store: {"docs": [...], "scores": [...]},
-    scores None if none has one.
+    """Return (identifier, score) pairs, best first, as columns to store: {"docs": [...], "scores": [...] or None}.
 
     Raises ValueError if only some have scores, for a bad or repeated identifier, and for a score that is not
     finite.
@@ -102,7 +101,7 @@ def kept_columns(names: Sequence[object], scores: Sequence[object] | None) -> di
 
 
 def brief(value: object) -> str:
-    """Return the first SHOWN_CHARACTERS of a value's JSON, for a message."""
+    """Return the first 120 characters of a value's JSON, for a message."""
     return json.dumps(value, ensure_ascii=False, default=str)[:SHOWN_CHARACTERS]
 
 
@@ -132,11 +131,10 @@ EXPECTED = "what docs/retrievers.md says"
 
 
 def settings_value(kind: Callable[..., T], path: Path, where: str, table: object) -> T:
-    """Return the dataclass `kind` filled from a table of a TOML file.
+    """Return the dataclass `kind` filled from a table of a TOML file, called `where` in messages.
 
-    where: names the table in messages.
-
-    Raises UnknownName for an unknown key, FormatError for a missing one, a bad value and anything but a table.
+    Raises UnknownName for an unknown key; FormatError for a missing key, a bad value, and anything but a
+    table.
     """
     if not isinstance(table, Mapping):
         raise FormatError(path, f"{where} is {type(table).__name__}", "a table")
@@ -155,13 +153,13 @@ def settings_value(kind: Callable[..., T], path: Path, where: str, table: object
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Raise BadValue unless the setting `name` has one of the values `choices`."""
+    """Raise BadValue unless the setting `name` is one of `choices`."""
     if not (isinstance(value, str) and value in choices):
         raise BadValue(f"{name} is {value!r}; expected {', '.join(choices)}")
 
 
 def check_text(name: str, value: object) -> None:
-    """Raise BadValue unless the setting `name` is a text that is not blank."""
+    """Raise BadValue unless the setting `name` is a str that is not blank."""
     if not (isinstance(value, str) and value.strip() and "\0" not in value):
         raise BadValue(f"{name} is {value!r}; expected a text")
 
@@ -211,7 +209,7 @@ class RemoteService:
 
 @dataclass(frozen=True, eq=False)
 class RemoteSearcher:
-    """Searches by a remote service; `unknown` decides on documents outside the corpus."""
+    """Searches by a remote service, and stores its answers."""
 
     service: RemoteService
     corpus: Corpus
@@ -223,11 +221,12 @@ class RemoteSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the service's rankings; answers are stored, and requested again only without `context.reuse`.
+        """Return the service's rankings; stored answers are used unless `context.reuse` is False.
 
-        Raises ServiceError for unanswered queries, and if all rankings are empty, unless they may be missing, and
-        for too many failures in a row; BadRanking for unknown documents unless they are dropped. Warns
-        (RankingWarning) of missing queries and dropped documents, and if only the longest queries have no results.
+        Raises ServiceError after too many failures in a row and, unless queries may be missing, for
+        unanswered queries or only empty rankings; BadRanking for documents outside the corpus unless dropped.
+        Warns (RankingWarning) of missing queries, dropped documents, and if only the longest queries have no
+        results.
         """
         check_k(k)
         service, report, total = self.service, context.progress, len(queries)

@@ -52,10 +52,10 @@ RELATIVE_STEP = 2.0**-20
 
 
 def fill_unscored(values: Float64, ptr: Int64) -> Float64:
-    """Return a finite, distinct score for each candidate, float64[candidates]: scored candidates are ordered by
-    `values` among themselves, unscored ones stay at their rank.
+    """Return finite, distinct scores, float64[candidates], that order scored candidates by `values` and keep
+    unscored ones at their rank.
 
-    values: float64[candidates], NaN if unscored, in the first stage's order.
+    values: float64[candidates] in the first stage's order, NaN if unscored.
     ptr: int64[queries + 1], offsets of each query.
     """
     score = np.empty(len(values))
@@ -75,12 +75,12 @@ def fill_unscored(values: Float64, ptr: Int64) -> Float64:
 
 
 def settled_by_place(values: Float64, ptr: Int64) -> Float64:
-    """Return scores without ties, float64[candidates]; the first stage's order breaks ties.
+    """Return scores without ties, float64[candidates]; ties follow the first stage's order.
 
-    values: float64 in the first stage's order. LOWEST_SCORE becomes the lowest score.
+    values: float64[candidates] in that order; LOWEST_SCORE counts as the query's lowest score.
     ptr: int64[queries + 1], offsets of each query.
 
-    Distinct scores keep their order, and their values unless nearly equal.
+    Distinct scores keep their order; nearly equal ones may change.
     """
     score = np.empty(len(values))
     for start, stop in pairwise(ptr.tolist()):
@@ -120,7 +120,7 @@ class PairModel(Protocol):
         """The device on which the model runs, such as "cpu" or "cuda:1"."""
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
-        """Yield the scores of (query, document) texts in order, in blocks float32[pairs].
+        """Yield the scores of (query, document) texts in order, in blocks float32[n].
 
         done: called with the number of scored pairs.
         """
@@ -128,7 +128,7 @@ class PairModel(Protocol):
 
 @dataclass
 class Steps:
-    """Reports progress in scored pairs, over all batches and within the current one."""
+    """Reports progress in scored pairs, over all batches."""
 
     progress: Progress | None
     total: int
@@ -136,19 +136,19 @@ class Steps:
     """Pairs finished before the current batch."""
 
     def batch(self, done: int, _: int) -> None:
-        """Report `done` pairs at the start of a batch."""
+        """Report that `done` pairs were finished before a batch starts."""
         self.before = done
         self.within(0)
 
     def within(self, count: int) -> None:
-        """Report `count` pairs of the current batch."""
+        """Report `count` pairs scored in the current batch."""
         if self.progress is not None:
             self.progress(self.before + count, self.total)
 
 
 @dataclass
 class CacheCounts:
-    """Number of pairs scored, and how many of them were computed rather than read."""
+    """Number of requested pairs, and of those computed instead of read."""
 
     requested: int = 0
     computed: int = 0
@@ -159,7 +159,7 @@ class CacheCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairScorer:
-    """Scores pairs of query and document by a model that reads both together; stores the scores."""
+    """Scores query-document pairs by a model that reads both together; stores the scores."""
 
     name: str
     """Name of the re-ranker in messages."""
@@ -170,8 +170,8 @@ class PairScorer:
     counts: CacheCounts = field(default_factory=CacheCounts)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, float64[candidates]; stored scores are used, and new ones stored,
-        unless `context.reuse` is False.
+        """Return each candidate's score, float64[candidates]; scores are stored and reused unless
+        `context.reuse` is False.
 
         Raises BadRanking for a score that is not finite.
         """
@@ -254,7 +254,7 @@ MIN_RELATIVE_STEP = 2.0**-20
 
 
 class TwoStage(Protocol):
-    """A system that re-ranks the results of a first stage."""
+    """A pipeline: a first stage and a re-ranker of its results."""
 
     @property
     def first(self) -> Retriever:
@@ -262,18 +262,18 @@ class TwoStage(Protocol):
 
     @property
     def reranker(self) -> Reranker:
-        """The re-ranker, which scores the first documents."""
+        """The re-ranker of the first documents."""
 
 
 def has_candidates(system: TwoStage) -> bool:
-    """Return True if the first stage returns candidates, which are all re-ranked."""
+    """Return True if the first stage returns candidates, which are all re-ranked by default."""
     first = system.first
     return isinstance(first, CandidateSource) and first.pool_depth(1, 1) is not None
 
 
 def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
     """Return the number of documents to score for each query, int64[queries]: the re-ranker's depth, else
-    100, or MAX_DEPTH for listed candidates."""
+    100, or MAX_DEPTH for candidates."""
     depth = system.reranker.depth
     if depth is not None or has_candidates(system):
         return np.full(len(queries), MAX_DEPTH if depth is None else depth)
@@ -281,8 +281,7 @@ def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
 
 
 def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> int:
-    """Return the number of documents that the first stage must return for k results: at least the re-ranking
-    depth."""
+    """Return the number of documents that the first stage must return for k results."""
     depth, first = system.reranker.depth, system.first
     if depth is None and isinstance(first, CandidateSource):
         pool = first.pool_depth(k, len(corpus))
@@ -294,8 +293,8 @@ def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> i
 
 
 def reranked_rows(system: TwoStage, run: Run, queries: Queries, corpus: Corpus) -> Int64:
-    """Return the rows of a run to score, int64: each ranking's first documents, up to the depth, not counting
-    a document with the query's identifier."""
+    """Return the rows of a run to score, int64: each ranking's documents down to the re-ranking depth, not
+    counting one with the query's identifier."""
     own, depth = corpus.ids.codes(queries.ids.strings), rerank_depths(system, queries)
     rank, query = run.ranks(), run.query_of_row()
     place = np.full(len(run), np.iinfo(np.int64).max)
@@ -311,7 +310,7 @@ def _listed(queries: Queries) -> Int64:
 
 @dataclass
 class RerankCounts:
-    """Number of documents from the first stage, and of unscored documents."""
+    """Number of documents from the first stage, and of those left unscored."""
 
     candidates: int = 0
     unscored: int = 0
@@ -319,7 +318,7 @@ class RerankCounts:
 
 @dataclass(frozen=True, eq=False)
 class RerankingSearcher:
-    """Searches by a first stage and re-orders its first documents by a scorer; the rest follow in their order."""
+    """Searches by a first stage and re-orders its first documents by a scorer; the rest follow unchanged."""
 
     system: TwoStage
     corpus: Corpus
@@ -333,10 +332,10 @@ class RerankingSearcher:
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the k best documents of each query after re-ranking.
 
-        Ties are ordered by identifier, or at random with a fixed seed if the first stage has no ranking;
-        documents that cannot be scored then come last. Warns (RankingWarning) of queries with equal scores,
-        and if most rankings are unchanged. Raises BadRanking for scores missing or not finite and repeated
-        documents, BadValue for k below 1.
+        Ties are ordered by identifier, or, if the first stage's order is random, at random with a fixed seed
+        and unscorable documents last. Warns (RankingWarning) of queries with equal scores, and if most
+        rankings are unchanged. Raises BadRanking for scores missing or not finite and repeated documents,
+        BadValue for k below 1.
         """
         check_k(k)
         room = rerank_room(self.system, queries, k, self.corpus)
@@ -373,7 +372,7 @@ class RerankingSearcher:
 
 
 def rows_of_run(run: Run, rows: Int64) -> Run:
-    """Return the run with only these rows, int64 ascending."""
+    """Return the run with only these ascending rows, int64."""
     ptr = np.searchsorted(rows, run.ptr).astype(np.int64)
     return replace(run, ptr=ptr, doc=run.doc[rows], score=run.score[rows])
 

@@ -35,7 +35,7 @@ from weir.systems.rerank.reranking import VIEW, PairModel, PairScorer
 @named_arguments
 @dataclass(frozen=True)
 class Score:
-    """Re-order the first documents by another system's scores.
+    """Re-order the first documents of each ranking by another system's scores.
 
     Raises BadValue for a system that scores only documents it finds, such as a fusion.
     """
@@ -79,25 +79,26 @@ class Score:
 
 
 class PairCheckpoint(Protocol):
-    """A checkpoint of a model that reads query and document together, such as a cross-encoder or T5."""
+    """A checkpoint of a model that reads query and document together."""
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
-        """([model], changed settings), printed in the re-ranker's name."""
+        """([model], changed settings), as printed in the re-ranker's name."""
 
     def describe(self, device: str) -> dict[str, object]:
-        """Return everything that decides the scores; raises DownloadError if the checkpoint is missing."""
+        """Return everything that decides the scores; raises DownloadError without the checkpoint."""
 
     def fetch(self) -> None:
         """Download the checkpoint unless it is on this machine."""
 
     def load(self, device: str) -> PairModel:
-        """Load the checkpoint into memory on this device, and return the model."""
+        """Load the checkpoint on this device, and return the model."""
 
 
 @dataclass(frozen=True)
 class PairReranker:
-    """Re-ranks the first `depth` documents by a model of pairs; raises BadValue for a depth below 1."""
+    """Re-ranks the first `depth` documents by a model of (query, document) pairs; raises BadValue for a depth
+    below 1."""
 
     name: str
     """Registered name of the re-ranker."""
@@ -147,7 +148,7 @@ def cross(
     batch_tokens: tokens of a batch, 0 to suit the device.
 
     The score is the output before any activation, and is stored. Source: Nogueira and Cho 2019. Raises
-    BadValue for settings out of range.
+    BadValue for bad settings.
     """
     if not isinstance(model, str):
         raise BadValue(f"cross: model is {model!r}; expected a hub name or a folder")

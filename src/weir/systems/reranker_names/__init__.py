@@ -1,4 +1,4 @@
-"""The re-rankers by name; `__init__.pyi` lists them, each is imported on use."""
+"""The re-rankers by name, imported on first use."""
 
 from weir.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""The systems by name; `__init__.pyi` lists them, each is imported on use."""
+"""The systems by name, imported on first use."""
 
 from weir.lazy_names import lazy_names
 

@@ -17,76 +17,75 @@ from weir.systems.vectors.exact_search import Found, VectorSource, query_dot_pro
 
 
 class Approximate(Protocol):
-    """An approximate vector index that another library, such as FAISS, has built."""
+    """An approximate vector index built by another library, such as FAISS."""
 
     def near(self, queries: Float32, k: int) -> Int64:
         """Return up to k document numbers for each query, best first, int64[Q, k], padded with -1."""
 
     def decoded(self, start: int, stop: int) -> Float32:
-        """Return vectors start..stop-1 as decoded from the index, float32[n, d]."""
+        """Return vectors start..stop-1 as the index stores them, decoded, float32[n, d]."""
 
     def size(self) -> int:
-        """Return the size of the index in bytes."""
+        """Return the index's size in bytes."""
 
     def write(self, path: Path) -> None:
-        """Write the index to a file in the library's own format."""
+        """Write the index to a file in the library's format."""
 
 
 @runtime_checkable
 class FilteringIndex(Protocol):
-    """An approximate vector index whose searches may be restricted to some documents."""
+    """An approximate vector index whose searches can be restricted to some documents."""
 
     def efforts(self) -> tuple[int, int]:
-        """Return the (default, largest) effort of a search, such as efSearch of HNSW; (0, 0) for an index
-        without one."""
+        """Return the (default, largest) search effort, such as efSearch of HNSW; (0, 0) if there is none."""
 
     def can_filter(self) -> bool:
-        """Return True if `near_among` can apply a filter while it searches."""
+        """Return True if `near_among` can filter while it searches."""
 
     def near_among(
         self, query: Float32, k: int, effort: int, permitted: NDArray[np.bool_] | None
     ) -> tuple[Int64, float]:
-        """Return (up to k document numbers of a query, int64, best first; number of vectors compared, NaN if
-        unknown).
+        """Return (up to k document numbers, int64, best first; number of vectors compared, NaN if unknown)
+        for a query.
 
-        effort: how much of the index to visit, at most the largest of `efforts`.
+        effort: how much of the index to visit.
         permitted: bool[N]; None for all documents.
         """
 
 
 class ApproximateIndex(Protocol):
-    """A kind of approximate index with settings, such as HNSW32 in `dense(index="HNSW32")`."""
+    """A kind of approximate index with settings, such as "HNSW32" of FAISS."""
 
     @property
     def arguments(self) -> dict[str, object]:
-        """The settings `index` and `effort` of the system's name."""
+        """The settings `index` and `effort`, as printed in the system's name."""
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the results; "engine" is None if the library is not installed."""
+        """Return everything that decides the results; "engine" is None without the library."""
 
     def require(self) -> None:
-        """Raise MissingExtra if the index's library is not installed."""
+        """Raise MissingExtra if the library is not installed."""
 
     def build(self, rows: VectorSource) -> Approximate:
         """Return an index of vectors by dot product; raises BadValue if the library cannot make it."""
 
     def open(self, path: Path, dimensions: int) -> Approximate:
-        """Return the index that `write` wrote to a file."""
+        """Return the index in a file that `Approximate.write` wrote."""
 
 
 class IndexMaker(Protocol):
     """A function that returns a kind of approximate index."""
 
     def __call__(self, name: str, effort: int, /) -> ApproximateIndex:
-        """Return the kind of index of this name and effort; raises BadValue for a bad name or effort."""
+        """Return the kind of index of this name; raises BadValue for a bad name or effort."""
 
 
 INDEX_LIBRARIES = Registry[IndexMaker]("approximate index", group="weir.approximate_indexes")
 
 
 def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | None:
-    """Return the kind of index of this name, None for exact search; raises BadValue for a bad name, and an
-    effort without an index."""
+    """Return the kind of index of a FAISS name, None for exact search; raises BadValue for a bad name, or an
+    effort without name."""
     if name is not None:
         return INDEX_LIBRARIES.get("faiss")(name, effort)
     if effort:
@@ -95,10 +94,9 @@ def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | N
 
 
 def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int, tie_rank: Int32) -> Found:
-    """Return up to k documents that an index finds for each query, scored exactly, in trec order.
+    """Return up to k documents that an index finds for each query, float32[Q, d], with exact scores.
 
-    queries: float32[Q, d].
-    tie_rank: int32[N], order of ties.
+    tie_rank: int32[N], order of equal scores, ascending.
     """
     near = index.near(np.ascontiguousarray(queries, np.float32), min(k, len(rows)))
     ptr, docs, scores = np.zeros(len(queries) + 1, np.int64), [], []
@@ -124,15 +122,13 @@ class Loss:
 
     @property
     def total(self) -> float:
-        """Share of the exact k best that is missed."""
+        """Share of the exact k best documents that is missed."""
         return self.quantisation + self.graph
 
 
 def index_loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
-    """Return the Loss of an index for the k best documents of these queries.
-
-    queries: float32[Q, d].
-    """
+    """Return the share of the exact k best documents that an index misses, by cause, over queries, float32[Q,
+    d]."""
     k = min(k, len(rows))
     exact = search(rows, queries, k).doc.reshape(-1, k)
     remembered = _Remembered(index, len(rows), rows.dimensions)

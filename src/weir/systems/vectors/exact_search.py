@@ -1,4 +1,4 @@
-"""Exact search over vectors that are read in blocks, with results in trec order."""
+"""Exact nearest-neighbour search over vectors that are read in blocks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class VectorSource(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """Number of dimensions of a vector."""
+        """Number of dimensions."""
 
     def __len__(self) -> int: ...
 
@@ -66,8 +66,6 @@ class ArraySource:
 
 @dataclass(frozen=True, eq=False)
 class _SubsetSource:
-    """Selected vectors of another source, numbered from 0."""
-
     rows: VectorSource
     numbers: Int64
     """int64[n]: their numbers in `rows`."""
@@ -92,8 +90,8 @@ class _SubsetSource:
 
 
 def spread(count: int, runs: int, each: int) -> Int64:
-    """Return ascending document numbers, int64: `runs` groups of `each` neighbours, evenly spread over `count`
-    documents, without repetitions."""
+    """Return ascending document numbers, int64: `runs` groups of `each` neighbours, evenly spread over
+    `count` documents."""
     first = np.arange(runs, dtype=np.int64) * count // max(runs, 1)
     numbers = np.unique(first[:, None] + np.arange(each))
     return numbers[numbers < count]
@@ -143,27 +141,26 @@ class ScannedVectors:
         """Return document vectors prepared for a search.
 
         rank: int32[N], order of ties.
-        first_pass: "fp32"; "int8" for bytes, if processor and dimensions allow; "auto" for bytes until they
-            prove slower.
+        first_pass: "fp32"; "int8" if processor and dimensions allow; "auto" for int8 unless it proves slower.
         """
         eight = kernels.simd.HAS_INT8 and first_pass != "fp32" and rows.dimensions <= MAX_BYTE_DIMENSIONS
         centre = _centre(rows, cosine) if eight else np.zeros(rows.dimensions, np.float32)
         return ScannedVectors(rows, rank, cosine, eight, first_pass != "auto", centre, progress)
 
     def room(self, k: int) -> int:
-        """Return the number of candidates per query that the first pass keeps for k results."""
+        """Return how many candidates per query the first pass keeps for k results."""
         return min(k + max(48, k // 2), len(self.rows) + 1)
 
 
 def scan(
     vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None
 ) -> tuple[Int32, Float32, Int64, int]:
-    """Return the k best documents of each query in trec order: (ranks among ties int32[Q, k], scores
-    float32[Q, k], number of results int64[Q], pairs scored exactly).
+    """Return the k best documents of each query: (tie ranks int32[Q, k], scores float32[Q, k], numbers of
+    results int64[Q], number of pairs scored exactly), best first.
 
     bar: float32[Q], lowest score of a result.
 
-    Raises BadValue for a vector that is not finite.
+    Raises BadValue for a document vector that is not finite.
     """
     rows, length = vectors.rows, np.empty(len(queries) if vectors.cosine else 0)
     asked = kernels.dot_product.QueryVectors(queries, length)
@@ -319,9 +316,7 @@ BAR_DEVIATIONS = 5
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The k best documents of each query, by descending score, then ascending tie rank; all if there are
-    fewer.
-    """
+    """The k best documents of each query, or all if fewer, by descending score, then ascending tie rank."""
 
     ptr: Int64
     """int64[Q + 1]."""
@@ -340,12 +335,12 @@ def search(
     first_pass: Literal["auto", "int8", "fp32"] = "auto",
     progress: Progress | None = None,
 ) -> Found:
-    """Return the exact k best documents of each query, with the same bits on every machine.
+    """Return the exact k best documents of each query, bit-equal on every machine.
 
     queries: float32[Q, d].
     similarity: dot, or cosine, which is 0 for a vector of length 0.
-    tie_rank: int32[N], a permutation that orders ties, ascending (Ids.tie_ranks), None for document numbers.
-    first_pass: how candidates are found; changes only the time.
+    tie_rank: int32[N], a permutation that orders equal scores, ascending. None takes document numbers.
+    first_pass: changes only the time.
 
     Scores are summed in double and rounded to float32. Raises BadValue for k below 1, unequal dimensions, and
     numbers that are not finite.
@@ -371,17 +366,16 @@ def search(
 
 
 def query_dot_products(documents: Float32, query: Float32) -> Float64:
-    """Return the dot product of each document, float32[n, d], with a query, float64[n], bit-equal to
-    `search`."""
+    """Return the dot products of documents, float32[n, d], with a query, float64[n], bit-equal to `search`."""
     score = np.empty(len(documents), np.float32)
     kernels.dot_product.dot_products(np.ascontiguousarray(documents), np.ascontiguousarray(query), score)
     return score.astype(np.float64)
 
 
 def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
-    """Return (rank of each document among ties, document at each rank), int32[count] each.
+    """Return (tie rank of each document, document at each rank), int32[count] each.
 
-    tie_rank: the ranks; None for the order of numbers.
+    tie_rank: None for the order of numbers.
 
     Raises BadValue unless tie_rank is a permutation of 0..count-1.
     """
@@ -423,7 +417,7 @@ def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVecto
 
 
 def checked(rows: VectorSource, queries: Float32, k: int) -> None:
-    """Raise BadValue for k below 1, and for queries of a wrong shape or with a number that is not finite."""
+    """Raise BadValue for k below 1, and queries of a wrong shape or not finite."""
     if k < 1:
         raise BadValue(f"k is {k}; expected a whole number from 1")
     if queries.ndim != 2:

@@ -1,5 +1,4 @@
-"""Exact search on a GPU: torch finds candidates, which the processor scores in double, bit-equal to
-`search`."""
+"""Exact search with candidates found on a GPU, bit-equal to `search`."""
 
 from __future__ import annotations
 
@@ -31,13 +30,13 @@ def search_on(
     tie_rank: Int32 | None = None,
     progress: Progress | None = None,
 ) -> Found:
-    """Return the exact k best documents of each query by dot product, from candidates that a torch device
-    finds.
+    """Return the exact k best documents of each query by dot product, from candidates found on a torch device.
 
     queries: float32[Q, d].
-    tie_rank: int32[N], a permutation that orders ties.
+    tie_rank: int32[N], a permutation that orders equal scores; None for document numbers.
 
-    Raises BadValue for k below 1, unequal dimensions, and numbers that are not finite.
+    Raises BadValue for k below 1, unequal dimensions, and numbers that are not finite; MissingExtra without
+    torch.
     """
     queries = np.ascontiguousarray(queries, np.float32)
     checked(rows, queries, k)

@@ -1,7 +1,7 @@
-"""Append-only columns of a store, with a journal of their valid batches.
+"""Append-only files of rows, with a journal of their valid batches.
 
-A batch counts once its record in journal.bin, with size and checksums, is complete. Processes write in turn.
-Damaged batches are removed, and made again when needed.
+A batch counts once its record in journal.bin is complete. Processes write in turn. Damaged batches are
+removed, and made again when needed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
 
 @dataclass(frozen=True, eq=False)
 class KnownTexts:
-    """Hashes of a store's texts, in the order of addition."""
+    """Hashes of a store's texts, in order of addition."""
 
     hashes: Hashes
 
@@ -74,7 +74,7 @@ class KnownTexts:
         return order, self.hashes[order, 0]
 
     def find(self, hashes: Hashes) -> Int64:
-        """Return the number of each text in the store, int64[hashes]; -1 if absent."""
+        """Return each text's number in the store, int64[n]; -1 if absent."""
         numbers = np.full(len(hashes), -1, np.int64)
         order, ordered = self._sorted
         at = np.searchsorted(ordered, hashes[:, 0])
@@ -91,14 +91,13 @@ class KnownTexts:
 
 
 def lock_of(folder: Path) -> Path:
-    """Return the path of the lock file of a store's folder."""
+    """Return the path of a store's lock file."""
     return folder.with_name(f".{folder.name}.lock")
 
 
 @contextmanager
 def locked_store(folder: Path) -> Iterator[None]:
-    """Hold a store's write lock during the block, waiting for it, and first remove leftovers of killed
-    writers."""
+    """Hold a store's write lock during the block, waiting for it; remove leftovers of killed writers first."""
     with locked(lock_of(folder)):
         sweep_inside(folder)
         yield
@@ -106,7 +105,7 @@ def locked_store(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class JournalColumn:
-    """A file of rows, and the names of its fields in the journal."""
+    """A file of rows, and its fields in the journal."""
 
     file: str
     count: str
@@ -136,7 +135,7 @@ class Journal:
         return records
 
     def totals(self, records: NDArray[np.void]) -> tuple[int, ...]:
-        """Return the number of valid rows of each column, by these records."""
+        """Return the number of valid rows of each column."""
         return tuple(int(records[c.count][-1]) if len(records) else 0 for c in self.columns)
 
     def check(self, records: NDArray[np.void], widths: Sequence[int], contents: bool) -> None:
@@ -161,7 +160,7 @@ class Journal:
             raise StoreError(f"{self.folder / FACTS}: changed since it was written")
 
     def add(self, parts: Sequence[NDArray[Any]], size: int, durable: bool = True) -> None:
-        """Append a batch of rows to every column, and record it; raises StoreError if the journal is damaged.
+        """Append a batch of rows to every column and record it; raises StoreError for a damaged journal.
 
         parts: rows of each column.
         size: the same in all records.
@@ -183,11 +182,10 @@ class Journal:
         _put(self.folder / JOURNAL, len(records) * self.record.itemsize, record.view(np.uint8), durable)
 
     def mend(self, width: Callable[[int], Sequence[int]], moved_rows: MovedRows | None = None) -> int:
-        """Remove a store's damaged batches, and return the rows left in the last column; the caller holds the
-        lock.
+        """Remove damaged batches, and return the number of rows left in the last column; the caller holds the lock.
 
-        width: maps the size of a vector to the bytes of a row in each column.
-        moved_rows: adjusts rows to their new offset; None removes their batch.
+        width: maps a vector's size to the bytes of a row in each column.
+        moved_rows: adjusts rows to their new offset; None from it removes the batch.
         """
         records, good = self._read()
         size = int(records["size"][good][0]) if good.any() else 0
@@ -281,13 +279,12 @@ def mended(
     width: Callable[[int], Sequence[int]],
     moved_rows: MovedRows | None = None,
 ) -> T:
-    """Return the result of `read`, after repairing a damaged store, with a StoreWarning; the rows lost are made
-    again later.
+    """Return the result of `read`, which reads a store; a damaged store is repaired first, with a StoreWarning.
 
-    read: reads the store, and compares checksums if its argument is True.
+    read: compares checksums if its argument is True.
     width, moved_rows: passed to `Journal.mend`.
 
-    Raises StoreError if the store cannot be repaired.
+    Raises StoreError if repair fails.
     """
     try:
         return read(True)

@@ -1,4 +1,4 @@
-"""A store of rows by text, in which each text is encoded once, as one vector or any number of rows."""
+"""A store of vectors or rows by text, in which each text is encoded once."""
 
 from __future__ import annotations
 
@@ -52,13 +52,12 @@ FLOATS = {"fp32": np.float32, "fp16": np.float16}
 
 @dataclass(frozen=True)
 class Codec:
-    """A format of stored rows: one of CODECS, or RAW for the bytes of any array."""
+    """A format of stored rows: a name in CODECS, or RAW for bytes of any array."""
 
     name: str
 
     def width(self, numbers: int) -> int:
-        """Return the number of bytes that `numbers` values take as one stored row, with the codec's own extra
-        bytes."""
+        """Return the bytes of a stored row of `numbers` values."""
         if self.name == "binary":
             return 4 + -(-numbers // 8)
         return {"fp32": 4 * numbers, "int8": 4 + numbers, RAW: numbers}.get(self.name, 2 * numbers)
@@ -83,8 +82,7 @@ class Codec:
         return np.concatenate([_bytes(scale.astype(np.float32)[:, None]), codes], axis=1)
 
     def plain(self, rows: Rows) -> NDArray[Any]:
-        """Return stored rows without decoding: float[rows, numbers] for fp32 and fp16, the bytes for other
-        formats."""
+        """Return stored rows undecoded: float[rows, numbers] for fp32 and fp16, else bytes."""
         kind = FLOATS.get(self.name)
         return rows if kind is None else np.ascontiguousarray(rows).view(kind)
 
@@ -106,7 +104,7 @@ class Codec:
         return signs
 
     def finite(self, values: NDArray[Any]) -> Bool:
-        """Return bool[rows], True if all numbers of the row are finite after storing; always True for RAW."""
+        """Return bool[rows]: True if a row is finite once stored, and always for RAW."""
         if self.name == RAW:
             return np.ones(len(values), np.bool_)
         numbers = values
@@ -117,7 +115,7 @@ class Codec:
 
 
 def codec(name: str) -> Codec:
-    """Return the codec of this name; raises UnknownName for another."""
+    """Return the codec of a name; raises UnknownName for another."""
     if name not in (*CODECS, RAW):
         raise UnknownName("way to store vectors", str(name), CODECS)
     return Codec(name)
@@ -176,7 +174,7 @@ def _announce(raw: NDArray[np.uint8], starts: Int64, stops: Int64) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The rows of a store at one moment."""
+    """The vectors, or rows of vectors, of the texts in a store at one moment."""
 
     codec: Codec
     size: int
@@ -209,13 +207,13 @@ class Snapshot:
         return self.raw[np.repeat(stops - np.cumsum(lengths), lengths) + np.arange(lengths.sum())]
 
     def ragged(self, numbers: Int64) -> Ragged:
-        """Return the rows of the texts with these numbers, not decoded; a view if the texts are
+        """Return the undecoded rows of the store's texts with these numbers; a view if the numbers are
         consecutive."""
         return Ragged(offsets(self.lengths(numbers)), self.codec.plain(self.rows(numbers)))
 
     def vectors(self, numbers: Int64) -> Float32:
-        """Return the vectors of the texts with these numbers, float32[n, d]; a view of the store if they are
-        consecutive and float32."""
+        """Return the vectors of the store's texts with these numbers, float32[n, d]; a view if consecutive
+        and float32."""
         return self.codec.read(self.rows(numbers), self.size)
 
     def release(self) -> None:
@@ -226,7 +224,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class RowStore:
-    """The stored rows of an encoder with its settings; creating this object touches no disk."""
+    """A store on disk of an encoder's vectors, or rows of vectors, by text; making this object touches no disk."""
 
     folder: Path
     about: str
@@ -242,7 +240,7 @@ class RowStore:
         unknown format.
 
         stored_as: format of the rows, such as "fp32".
-        row_bytes: bytes of a row of the format RAW.
+        row_bytes: bytes of a row, if texts may have several.
         """
         own: dict[str, object] = {"row bytes": row_bytes} if row_bytes else {"stored": stored_as}
         return RowStore(*store_folder(root, {**about, **own}), codec(stored_as), row_bytes)
@@ -250,9 +248,9 @@ class RowStore:
     def snapshot(self, check: bool = True) -> Snapshot | None:
         """Return the rows now in the store; None if it is empty.
 
-        check: compare checksums, once in a process; damaged rows are dropped with a StoreWarning.
+        check: compare checksums; damaged rows are dropped with a StoreWarning.
 
-        Raises StoreError, naming the file, for damage that cannot be repaired.
+        Raises StoreError for damage that cannot be repaired.
         """
         if not check:
             return self._read(check)
@@ -261,9 +259,9 @@ class RowStore:
     def add(self, texts: Hashes, values: NDArray[Any], lengths: Int64 | None = None) -> None:
         """Append rows of new texts, flushed to disk; the caller holds the store's lock.
 
-        values: a row for each text, or as many as `lengths` says.
+        values: one row per text, or as many as `lengths` says.
 
-        Raises BadValue for rows of another number or size.
+        Raises BadValue for a wrong number or size of rows.
         """
         rows = self.codec.write(values)
         counts = np.ones(len(texts), np.int64) if lengths is None else lengths
@@ -286,8 +284,7 @@ class RowStore:
         return keep
 
     def take_in(self, folder: Path) -> None:
-        """Copy the rows that this store lacks from a store in another folder; raises StoreError if that store
-        is damaged."""
+        """Copy rows that this store lacks from the store in another folder; raises StoreError if it is damaged."""
         other = replace(self, folder=folder, about="").snapshot(check=False)
         if other is None:
             return
@@ -300,11 +297,8 @@ class RowStore:
             self._append(other.texts.hashes[some], other.rows(some), other.lengths(some), other.size)
 
     def convert(self, full: RowStore, texts: TextSource) -> None:
-        """Add missing vectors by converting them from a store in fp32, except vectors beyond this format's
-        range.
-
-        Raises BadValue for lack of memory.
-        """
+        """Add missing vectors converted from a store in fp32, except vectors beyond this format's range;
+        raises BadValue for lack of memory."""
         if self.codec == full.codec or (exact := full.snapshot()) is None:
             return
         _require_memory_for(texts.count)
@@ -426,7 +420,7 @@ class TextSource:
         return hashes
 
     def take(self, numbers: Int64) -> list[str]:
-        """Return the texts of these ascending numbers."""
+        """Return the texts with these ascending numbers."""
         if len(numbers) and numbers[-1] - numbers[0] == len(numbers) - 1:
             return self.block(int(numbers[0]), int(numbers[-1]) + 1).tolist()
         return [self.block(i, i + 1)[0] for i in numbers.tolist()]
@@ -434,7 +428,7 @@ class TextSource:
 
 @dataclass(frozen=True, eq=False)
 class EncodingBlocks:
-    """A division of texts into blocks, which are encoded and stored one at a time."""
+    """How texts are divided into blocks that are encoded and stored one at a time."""
 
     size: int = 512
     """Texts of a block."""
@@ -446,7 +440,7 @@ class EncodingBlocks:
     """(i, n) encodes share i, from 0, of n equal shares of the blocks; needs `whole`."""
 
     def blocks(self, once: Int64, lacking: Bool) -> Iterator[Int64]:
-        """Yield the text numbers of each block that has texts to encode.
+        """Yield the text numbers, int64, of each block with texts to encode.
 
         once: first number of each distinct text.
         lacking: bool[texts], True for texts to encode.
@@ -472,9 +466,9 @@ def encoded_rows(
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> StoredRows:
-    """Return the rows of texts in order, after encoding and storing missing ones.
+    """Return the rows of texts, in order, after encoding and storing missing ones.
 
-    Raises BadValue, naming the text, for numbers that are not finite and rows of wrong number or size, and
+    Raises BadValue, naming the text, for numbers that are not finite and a wrong number or size of rows; also
     for lack of memory.
     """
     _require_memory_for(texts.count)
@@ -491,9 +485,9 @@ def encoded_rows(
 def encoded_in_memory(
     stored_as: Codec, texts: TextSource, encode: Encode, progress: Progress | None, cut: EncodingBlocks
 ) -> StoredRows:
-    """Return the vectors of texts in order, without storing them; bit-equal to stored ones.
+    """Return the vectors of texts, in order, without storing them, bit-equal to stored ones.
 
-    Raises BadValue, naming the text, for numbers that are not finite, and for lack of memory.
+    Raises BadValue, naming the text, for a vector that is not finite; also for lack of memory.
     """
     _require_memory_for(texts.count)
     hashes = texts.hashes()
@@ -529,7 +523,7 @@ def completed(
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> Snapshot:
-    """Encode the texts, given by hashes, that a store lacks; return a snapshot with all of them.
+    """Encode the texts, given by hashes, that a store lacks; return a snapshot with all.
 
     keep: encodes texts and adds their rows.
     """
@@ -556,8 +550,7 @@ def share_encoder(
     """Return a ShareEncoder, which encodes a share of a corpus except texts that `home` has.
 
     texts_of: returns a corpus's texts.
-    encode: returns the rows of texts.
-    full: a store from which `home` converts vectors.
+    full: a store in fp32 whose texts are not encoded either.
     """
 
     def encode_one(corpus: C, share: tuple[int, int], folder: Path, progress: Progress | None) -> None:
@@ -667,7 +660,7 @@ def spans(lengths: Int64, rows: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """The rows of texts in order, read from a store: a vector for each text, or ragged rows."""
+    """The rows of texts, in order: one vector per text, or ragged rows."""
 
     snapshot: Snapshot
     numbers: Int64
@@ -714,7 +707,7 @@ class StoredRows:
         self.snapshot.release()
 
     def stored_bytes(self) -> int:
-        """Return the bytes of the rows in the store, counting equal texts once."""
+        """Return the bytes of these rows, counting equal texts once."""
         lengths = self.snapshot.lengths(np.unique(self.numbers))
         return int(lengths.sum() * self.snapshot.raw.shape[1])
 

@@ -110,8 +110,8 @@ def _table(contents: Contents) -> str:
 
 @reader("clicks", "clicks and impressions", _table)
 def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries, and judgments with click shares as grades, from a table of clicks by query, document and perhaps
-    position, or of impressions.
+    """Yield queries, and judgments with click shares as grades, from a table of clicks or impressions by query and
+    document.
 
     Pairs shown fewer than `choices.impressions` times are left out. The iterator raises BadValue if all are, and
     without clicks or impressions.
@@ -202,8 +202,7 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
 def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Yield queries and judgments as `read_clicks` does, from a click log of the clickmodels project.
 
-    Each result is an impression at its position. Results without identifier are left out; queries are identified by
-    text.
+    Results without identifier are left out; queries are identified by text.
     """
     log = _Impressions()
     for line, cells in _searches(contents):
@@ -242,11 +241,9 @@ def _ubi(contents: Contents) -> str:
 
 @reader("ubi-events", "events of User Behavior Insights", _ubi)
 def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries and judgments as `read_clicks` does, from a log of User Behavior Insights.
+    """Yield queries and judgments as `read_clicks` does, from events of User Behavior Insights.
 
-    A document counts once in each search.
-
-    The iterator raises BadValue without impressions or without clicks.
+    A document counts once in each search. The iterator raises BadValue without impressions or clicks.
     """
     actions = _actions(contents)
     if not actions["impression"] or not actions["click"]:

@@ -53,8 +53,8 @@ def _all_have(queries: list[dict[str, Any]], kind: type, *names: str) -> bool:
     when("requests with ratings", lambda contents: _all_have(objects(contents.value, "requests"), list)),
 )
 def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries and judgments from a request to _rank_eval; documents as `document_key` names them. Null ratings
-    are left out."""
+    """Yield queries and judgments from a request to _rank_eval, without null ratings; documents as `document_key`
+    names them."""
     requests = objects(contents.value, "requests")
     indexes = {text_of(one, "_index") for request in requests for one in objects(request, "ratings")}
     if len(indexes) > 1:
@@ -108,8 +108,7 @@ def _match_texts(value: object, field: str = "") -> Iterator[str]:
     ),
 )
 def read_rank_eval_response(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings, and judgments of rated hits, from a response of _rank_eval; a Refused for a failed
-    request."""
+    """Yield rankings, and judgments of rated hits, from a response of _rank_eval; a Refused for a failed request."""
     details = members_at(contents.value, "details")
     indexes = {
         plain_text(value_at(hit, "hit", "_index")) for _, one in details for hit in objects(one, "hits")
@@ -172,7 +171,7 @@ def _query_set(contents: Contents) -> str:
 
 @reader("srw-queries", "a query set of the Search Relevance Workbench", _query_set)
 def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the queries of the Search Relevance Workbench's query set, identified by their texts."""
+    """Yield the queries of a query set of the Search Relevance Workbench, identified by their texts."""
     queries: list[dict[str, Any]] = objects(contents.value, "querySetQueries") or [
         row.fields for row in contents.rows
     ]
@@ -191,8 +190,8 @@ def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_evaluation(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the rankings, without scores, in evaluation results of OpenSearch's Search Relevance Workbench, as
-    a run for each search configuration."""
+    """Yield rankings without scores from evaluation results of the Search Relevance Workbench, a run for each search
+    configuration."""
     for one in sources(contents.value):
         where, names = f"evaluation {text_of(one, 'id')}", one.get("documentIds")
         key = text_key(one, "searchText") if isinstance(names, list) else ItemKey()
@@ -284,9 +283,9 @@ def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_book(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by text, and a judgment for each judge and pair of a Quepid book.
+    """Yield queries, identified by text, and each judge's judgments of a Quepid book.
 
-    Pairs rated unrateable or later are left out and counted.
+    Pairs rated "unrateable" or "later" are left out and counted.
     """
     unrateable = 0
     for n, pair in enumerate(objects(contents.value, "query_doc_pairs"), 1):
@@ -418,7 +417,7 @@ def _retrievals(contents: Contents) -> str:
 def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each retrieval span of OpenInference or OpenTelemetry; other spans are counted.
 
-    Documents without an identifier are identified by their text.
+    Documents without an identifier go by their text.
     """
     others, unused = Counter[str](), Counter[str]()
     for where, attributes in _spans(contents):
@@ -491,8 +490,7 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     has_columns("context.span_id", "document_position"),
 )
 def read_frame(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each span of Phoenix, by position; documents without `document_id` go by their
-    text."""
+    """Yield a ranking for each span of Phoenix, by position; documents without `document_id` go by their text."""
     spans: dict[str, list[Mapping[str, Any]]] = {}
     for row in contents.rows:
         if number_of(row.fields, "document_position") is None or not text_of(row.fields, "input"):

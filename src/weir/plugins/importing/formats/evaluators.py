@@ -50,7 +50,7 @@ def _used(rows: Sequence[TableRow], names: tuple[str, str]) -> Iterator[Used]:
 
 
 def _context_keys(value: object, mark: str = "") -> list[ItemKey]:
-    """Return the keys, by text, of a list of contexts, or of a cell's texts; [] without a value.
+    """Return the keys, by text, of a list of contexts or of a cell's texts; [] without a value.
 
     mark: separator of texts in a cell; "" for none.
 
@@ -93,7 +93,7 @@ def _ragas(contents: Contents) -> str:
 def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield queries with answers, judgments and a run of a ragas dataset.
 
-    Documents have identifiers if any row gives some, else are identified by their text.
+    Documents go by identifier if any row gives some, else by text.
     """
     rows = _samples(contents)
     by_id = any(name in row.fields for row in rows for name in _BY_ID)
@@ -149,8 +149,7 @@ def _sample_by_text(row: TableRow) -> Iterator[Item]:
     ),
 )
 def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries with answers from goldens of DeepEval: `context` is relevant, `retrieval_context` a
-    ranking."""
+    """Yield queries with answers from goldens of DeepEval: `context` is relevant, `retrieval_context` a ranking."""
     names, mark = ("context", "retrieval_context"), choices.between or "|"
     yield from _used(contents.rows, names)
     for row in contents.rows:
@@ -226,7 +225,7 @@ def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
     ),
 )
 def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each retrieval event of TruLens; documents go by their texts; other events are counted."""
+    """Yield a ranking from each retrieval event of TruLens, documents by their text; other events are counted."""
     others = 0
     for where, event in _events(contents):
         key = text_key(event, f"{_PATH}retrieval.query_text")
@@ -285,8 +284,7 @@ def _examples(contents: Contents) -> list[dict[str, Any]]:
     when("examples with reference_contexts", _examples),
 )
 def read_rag_dataset(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with reference answers from LlamaIndex's LabelledRagDataset; reference contexts are
-    relevant."""
+    """Yield queries with answers from LlamaIndex's LabelledRagDataset; reference contexts are relevant."""
     for n, one in enumerate(_examples(contents), 1):
         yield from read_whole(TableRow.of(f"example {n}", one), _rag_example)
 

@@ -75,8 +75,7 @@ _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def _looks_like_several(name: str) -> bool:
-    """Return True if a cell seems to hold several identifiers: separated, or alike but for numbers or
-    suffixes."""
+    """Return True if a cell seems to hold several identifiers: separated, or alike but for numbers or suffixes."""
     parts = [part for part in _BETWEEN.split(name) if part]
     words = [word for word in re.split(r"[\s,;|]+", name) if word]
     shapes = (
@@ -213,11 +212,10 @@ _NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
 
 
 def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
-    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to a column of
-    lists.
+    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to a column of lists.
 
-    A column without a number is the first; empty cells are left out. Raises BadValue for numbered grades,
-    scores or ranks beside documents, and for several columns of grades.
+    A column without a number is the first; empty cells are left out. Raises BadValue for numbered grades, scores or
+    ranks beside documents, and for several columns of grades.
     """
     columns = dict.fromkeys(name for row in rows for name in row.fields)
     families: dict[str, dict[int, str]] = {}
@@ -368,10 +366,8 @@ def _promptfoo(contents: Contents) -> str:
 
 @reader("promptfoo", "tests of promptfoo", _promptfoo)
 def read_promptfoo(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries from variables of promptfoo's tests, and judgments if a variable names documents.
-
-    Assertions are ignored.
-    """
+    """Yield queries from variables of promptfoo's tests, and judgments if a variable names documents; assertions are
+    ignored."""
     yield FileRemark("assertions are about answers, and were ignored")
     yield from _rows(contents, _meaning)
 

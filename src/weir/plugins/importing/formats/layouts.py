@@ -140,8 +140,8 @@ def _unpacked(data: object) -> Cells | None:
 
 @reader("chunks", "documents that LangChain or LlamaIndex dumped", when("kwargs or docstore/data", _dumped))
 def read_dumped(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield documents that LangChain or LlamaIndex dumped, with metadata; a missing identifier is made from
-    the text."""
+    """Yield documents that LangChain or LlamaIndex dumped, with metadata; a missing identifier is made from the
+    text."""
     rows = tuple(_dumped(contents))
     columns = tuple(dict.fromkeys(name for row in rows for name in row.fields))
     yield from read_corpus(replace(contents, shape="rows", rows=rows, columns=columns), choices)
@@ -173,8 +173,11 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("corpus", "documents", by_row=True)
 def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the documents of a table, their other fields except vectors as metadata, a missing identifier made from
-    the text; a Refused for each row with neither, or a malformed value."""
+    """Yield the documents of a table, with other fields except vectors as metadata; a missing identifier is made from
+    the text.
+
+    A row with neither identifier nor text, or with a malformed value, gives a Refused.
+    """
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
         return
@@ -217,10 +220,9 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _identifiers_within(contents: Contents, own: str) -> tuple[str, list[str], list[Any]]:
-    """Return (name, rejected names, values) of the identifier that each row's `metadata` has as an entry.
+    """Return (name, rejected names, values) of the entry of each row's `metadata` that identifies the row.
 
-    Rejected are entries whose values repeat. (`own`, [], None for each row) without identifiers, or if two rows
-    have the same.
+    Rejected are entries whose values repeat; without unique identifiers (`own`, [], None for each row).
     """
     inner = [
         one if isinstance(one := dict.get(row.fields, "metadata"), Cells) else Cells()

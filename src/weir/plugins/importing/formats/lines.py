@@ -138,7 +138,7 @@ def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
 def run_lines(contents: Contents) -> Iterator[Item]:
     """Yield rankings from lines in TREC's format, to be ordered by score; a Refused for a malformed line.
 
-    If tags show rows of several systems, there is a run for each tag.
+    Tags that show several systems become a run each.
     """
     rankings: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
     remarks, lines = 0, _cells(contents, blanks=True)
@@ -177,9 +177,10 @@ def read_trec_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def qrels_lines(contents: Contents) -> Iterator[Item]:
-    """Yield the judgment of each line "query [iteration] document grade"; "query document" has grade 1, with a remark.
+    """Yield the judgment of each line "query [iteration] document grade"; "query document" has grade 1, with a
+    remark.
 
-    Lines of other lengths are yielded as Refused, iterations that hold data as LeftOut.
+    Other lines give a Refused, iterations that hold data a LeftOut.
     """
     pairs, second = False, Counter[str]()
     for where, cells in _cells(contents):
@@ -228,17 +229,13 @@ def _three(contents: Contents) -> str:
 
 @reader("three-columns", "query, document and a number", _three, general=True)
 def read_three(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Raise BadValue, when the iterator is first read, to ask whether the third column is a rank, grade or
-    score."""
+    """Raise BadValue, when first iterated, to ask whether the third column is a rank, grade or score."""
     yield from ()
     _three(contents)
 
 
 def rank_lines(contents: Contents) -> Iterator[Item]:
-    """Yield rankings by rank, from lines of query, document and rank, or in TREC's format.
-
-    Ranks may start anywhere and have gaps.
-    """
+    """Yield rankings by rank, from lines of query, document and rank, or in TREC's format; ranks may have gaps."""
     rows = _cells(contents)
     if _mostly(len(cells) > 3 and cells[1].upper() == "Q0" for cells in _sample(contents)):
         yield from _rankings(rows, range(4, 1 << 20), "query Q0 document rank", doc=2, rank=3)
@@ -371,7 +368,7 @@ def _letor(contents: Contents) -> str:
 
 @reader("letor", "LETOR or SVMrank", _letor)
 def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments from LETOR's lines, of documents named in comments, and queries with texts.
+    """Yield queries with texts, and judgments of documents named in comments, from LETOR's lines.
 
     The iterator raises BadValue if every grade is 0.
     """
@@ -433,8 +430,8 @@ def _nested(contents: Contents) -> Nested:
     general=True,
 )
 def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments or rankings by query and document: judgments if the file's name says so, rankings if a
-    number is a fraction.
+    """Yield judgments from {query: {document: number}} if the file's name says so, rankings if a number is a
+    fraction.
 
     The iterator raises BadValue if neither holds.
     """
@@ -468,9 +465,9 @@ def read_nested_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
     """Yield each query's ranking, to be ordered by score, from {query: {document: score}}.
 
-    A document without a finite score is left out, with a Refused.
-
     run: name of the run.
+
+    A document without a finite score is left out, with a Refused.
     """
     take_whole(nested)
     for query, row in nested.items():
@@ -487,8 +484,7 @@ def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
 
 @reader("mteb-predictions", "predictions of MTEB", has_keys("mteb_model_meta"))
 def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings from predictions of MTEB, a run for each subset and split, with a remark on the
-    revision."""
+    """Yield rankings from predictions of MTEB, a run for each subset and split."""
     model = table_at(contents.value, "mteb_model_meta")
     name = text_of(model, "model_name").replace("/", "__") or contents.stem
     if revision := text_of(model, "revision"):
@@ -570,10 +566,10 @@ def _lists(contents: Contents) -> dict[str, list[Member]]:
     general=True,
 )
 def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield rankings or judgments from {query: [document, ...]}.
+    """Yield rankings or judgments from {query: [document, ...]}, as the file's name says; a fraction or a pickle
+    means rankings.
 
-    The file's name says which; a fraction or a pickle means rankings. The iterator raises BadValue if nothing
-    says which.
+    The iterator raises BadValue if nothing says which.
     """
     lists = _lists(contents)
     numbers = [one.number for row in lists.values() for one in row]
@@ -593,8 +589,7 @@ def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 @reader("list-run", "rankings as lists by query")
 def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the documents of {query: [document, ...]} that come with a text, and each query's ranking in the
-    list's order.
+    """Yield documents with texts, and each query's ranking in the list's order, from {query: [document, ...]}.
 
     Scores are kept where given.
     """
@@ -608,8 +603,8 @@ def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("list-qrels", "relevant documents as lists by query")
 def read_list_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield documents with texts, and judgments, from {query: [document, ...]}; a number with a document is its
-    grade, by default 1.
+    """Yield documents with texts, and judgments, from {query: [document, ...]}; a document's number is its grade,
+    else 1.
 
     A query without documents, and a distance, gives a Refused.
     """

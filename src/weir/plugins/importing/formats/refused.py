@@ -25,7 +25,7 @@ _TREC_EVAL = re.compile(
 
 
 def refuses(name: str, title: str, detect: Detect, instead: str) -> None:
-    """Register a format that has nothing to import; its reader raises BadValue with `title` and the advice
+    """Register a format that has nothing to import: its reader raises BadValue with `title` and the advice
     `instead`."""
 
     @reader(name, title, detect)

@@ -209,8 +209,8 @@ def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKe
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each response of _search or _msearch; documents as `document_key` names them.
 
-    Responses with failed shards or a timeout give a Refused. Unless each names a different query, queries are numbered;
-    a single one has the file's name.
+    Failed shards or a timeout give a Refused. Unless each response names a different query, queries are numbered; a
+    single one has the file's name.
     """
     responses = _responses(contents)
     indexes = {text_of(hit, "_index") for *_, hits, _ in responses for hit in hits}
@@ -258,8 +258,8 @@ def _vespa_id(hit: dict[str, Any]) -> str:
 def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each result of Vespa; a Refused if it has errors or no full coverage.
 
-    A document is the part of its identifier after `::` if all have the same prefix. Groups are left out and counted.
-    Queries are called as by `read_search_responses`.
+    Documents are named by the part after `::` if all have the same prefix, queries as by `read_search_responses`.
+    Groups are left out and counted.
     """
     responses = _vespa_responses(contents)
     own = [_vespa_id(hit) for *_, hits, _ in responses for hit in hits]
@@ -297,8 +297,8 @@ _MORE = "next_page_offset"
 
 
 def _chroma(fields: dict[str, Any]) -> list[list[Any]]:
-    """Return the points (records) of each query in Chroma's answer to `query`, or one list of all points in its answer
-    to `get`; [] for other fields.
+    """Return the points (records) of each query in Chroma's answer to `query`, or one list of all in its answer to
+    `get`; [] for other fields.
 
     Raises BadValue for a list that is not as long as the list of identifiers.
     """
@@ -386,8 +386,8 @@ def _identifier_of_points(rows: Sequence[TableRow]) -> str:
 def read_points(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Yield documents with their payload as metadata, and rankings, from a vector store's response.
 
-    Each list of points with scores or distances is a ranking; numbers that rise in each list are distances, kept
-    negated. Queries are called as by `read_search_responses`.
+    Each list of points with scores or distances is a ranking; numbers that rise in each list are taken for distances
+    and negated. Queries are named as by `read_search_responses`.
     """
     stored, others = _stored(contents), Counter[str]()
     lists = [
@@ -441,10 +441,9 @@ def _score_of(point: Cells) -> float | None:
 
 
 def _with_payload(point: Cells, others: Counter[str]) -> Cells:
-    """Return a point's identifier, text and payload as one record, and add its other fields to the counts
-    `others`.
+    """Return a point's identifier, text and payload as one record, and count its other fields in `others`.
 
-    If both have a field NAME, that of the payload becomes payload.NAME.
+    A field NAME of both is payload.NAME for the payload's.
     """
     payload = next((one for name in _PAYLOADS if isinstance(one := point.get(name), Cells)), Cells())
     fields = Cells({name: point[name] for name in ("id", "document", "uri") if name in point})

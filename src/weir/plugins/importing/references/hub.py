@@ -174,7 +174,7 @@ def _role(config: str) -> tuple[str, str]:
 def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPart]:
     """Return the files of one of a data set's collections.
 
-    subset: a collection, or a split of the documents. "" takes the only collection, and of several splits test.
+    subset: a collection, or a split of the documents; "" takes the only collection, and of several splits test.
     name: the data set's name for messages.
 
     Raises BadValue for a missing or unknown subset, and without documents and queries.
@@ -267,8 +267,8 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
     fetch: False raises DownloadError unless it was imported before.
 
     With HF_HUB_OFFLINE and no remembered commit, the hub library's cache is read. Raises DownloadError if the hub
-    cannot be reached or a checksum differs; BadValue for a missing or unknown subset or no judgments; FormatError
-    for a malformed file.
+    cannot be reached or a checksum differs; BadValue for a missing or unknown subset or no judgments; FormatError for
+    a malformed file.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None
@@ -379,9 +379,9 @@ def is_hub_folder(folder: Path) -> bool:
 def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Materialized:
     """Return the collection of a folder in the Hugging Face hub's layout, imported once while its files are the same.
 
-    Raises BadValue for a missing or unknown subset, FormatError for a malformed file.
-
     fetch: False raises DownloadError unless it was imported before.
+
+    Raises BadValue for a missing or unknown subset, FormatError for a malformed file.
     """
     parts = chosen_parts(parts_of(_paths(folder)), subset, str(folder))
     paths = [folder / part.path for part in parts]
@@ -393,7 +393,8 @@ def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> 
 
 
 def folder_patterns(folder: Path, subset: str) -> list[str]:
-    """Return patterns of the files that `from_folder` imports, one for each folder in it, relative to it."""
+    """Return patterns, relative to the folder, of the files that `from_folder` imports, one for each folder and file
+    ending."""
     paths = (Path(part.path) for part in chosen_parts(parts_of(_paths(folder)), subset, str(folder)))
     return sorted({(path.parent / f"*{path.suffix}").as_posix() for path in paths})
 

@@ -28,14 +28,12 @@ def home() -> Path:
 
 
 def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | None) -> Path:
-    """Return the folder of an imported collection; if it is missing, one process imports it while others
-    wait.
+    """Return the folder of an imported collection; if it is missing, one process imports it while others wait.
 
     key: JSON of everything that decides the content.
     make: writes the folder, whole or not at all; None forbids importing.
 
-    Raises DownloadError if importing is forbidden, StoreError if it cannot be written, and the errors of
-    `make`.
+    Raises DownloadError if importing is forbidden, StoreError if it cannot be written, and the errors of `make`.
     """
     digest = hashlib.sha256(json.dumps([FORMAT, key], sort_keys=True).encode()).hexdigest()[:12]
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:80] or "collection"

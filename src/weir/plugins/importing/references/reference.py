@@ -133,8 +133,7 @@ BIRCO_SETS = ("test_set.pickle", "dev_set.pickle", "test_set.json", "dev_set.jso
 
 
 def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Materialized | None:
-    """Return the collection of a reference, file or folder, imported if necessary; None for Weir's own
-    layout.
+    """Return the collection of a reference, file or folder, imported if necessary; None for Weir's own layout.
 
     again: look up again which commit a branch names.
     fetch: False for no network access and no writing.
@@ -189,8 +188,8 @@ def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
 
     fetch: False raises DownloadError unless it was imported before.
 
-    A TOML file of the same name beside a file settles its open questions. Raises FormatError or BadValue for
-    an unreadable file or an open question.
+    A TOML file of the same name beside a file settles its open questions. Raises FormatError or BadValue for an
+    unreadable file or an open question.
     """
     beside = path.with_suffix(".toml")
     if beside.is_file():
