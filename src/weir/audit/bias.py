@@ -48,7 +48,7 @@ TIMES_CHANCE = 3
 def found_by_bm25(subject: Subject) -> dict[int, float]:
     """Return {depth: share of relevant (query, document) pairs that BM25 returns} for depths 10 and 100.
 
-    Pairs whose query or document the collection lacks do not count; NaN without pairs.
+    Pairs that are not in the collection do not count; NaN without pairs.
     """
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     run = BM25().index(corpus).search(subject.judged_queries, DEPTHS[-1])
@@ -61,11 +61,9 @@ def found_by_bm25(subject: Subject) -> dict[int, float]:
 
 
 def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
-    """Return the share of the query's distinct terms that each judged document's text contains,
-    float64[judgments].
+    """Return the share of the query's distinct terms in each judged document's text, float64[judgments].
 
-    Lucene's EnglishAnalyzer makes the terms. NaN if the query or document is missing, or the query has no
-    term.
+    NaN if query or document is missing, or the query has no term.
     """
     corpus, queries = subject.need_corpus(), subject.need_queries()
     table = TermTable(analyzers.get(ANALYZER))
@@ -191,11 +189,10 @@ SEED = 5
 
 
 def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
-    """Yield groupings of the judged queries by length, question word, topic and so on, and by the collection's
-    columns.
+    """Yield groupings of the judged queries: by length, question word, topic and so on, and by the
+    collection's columns.
 
-    Groupings with fewer than two groups are left out, and columns where most groups are one query. Raises
-    BadValue without queries.
+    Without groupings of fewer than two groups, or mostly of one query each. Raises BadValue without queries.
     """
     queries = subject.judged_queries
     names, texts = queries.ids.tolist(), queries.text.tolist()
@@ -262,10 +259,10 @@ def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
 
 
 def topics(subject: Subject) -> QueryGroups:
-    """Return clusters of the judged queries by topic, labelled with their heaviest words.
+    """Return clusters of the judged queries by topic, labelled with their heaviest words; no groups if
+    queries are too few or share no word.
 
-    Clusters are by spherical k-means of the encoder's vectors, or without an encoder of tf-idf weights of the
-    words that queries share. No query has a group if there are too few queries, or if no word is shared.
+    By spherical k-means of the encoder's vectors, or without an encoder of tf-idf weights.
     """
     queries = subject.judged_queries
     table = TermTable(analyzers.get(ANALYZER))
@@ -345,9 +342,9 @@ class Slice:
 
 
 def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
-    """Return the two-sided p-value of Student's (`pooled`) or Welch's t-test that two samples have equal means.
+    """Return the two-sided p-value of Student's (`pooled`) or Welch's t-test of equal means.
 
-    Two constant samples give 1 if equal, else 0. Samples need two values each.
+    Samples need two values each; two constant samples give 1 if equal, else 0.
     """
     difference, sizes = float(a.mean() - b.mean()), (len(a), len(b))
     variances = [float(x.var(ddof=1)) for x in (a, b)]
@@ -366,13 +363,12 @@ def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
 
 
 def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroups]) -> list[Slice]:
-    """Return the difference of two systems inside and outside each group of queries, smallest adjusted p-value
-    first.
+    """Return the difference of two systems inside and outside each group of queries, smallest adjusted p-value first.
 
     differences: float64[queries], NaN if undefined.
 
-    Left out are groups with fewer than FEWEST_SLICE_QUERIES inside or outside, and the larger of two groups
-    that together are all queries. p-values are adjusted for all groups (Benjamini and Hochberg).
+    Without groups of fewer than FEWEST_SLICE_QUERIES inside or outside; of two groups that are all queries
+    the larger is left out. p-values are adjusted for all groups (Benjamini and Hochberg).
     """
     defined = ~np.isnan(differences)
     samples: list[tuple[QueryGroups, str, Float64, Float64]] = []

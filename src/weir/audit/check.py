@@ -1,4 +1,4 @@
-"""Define findings, the registry of checks, and audits, which run the checks."""
+"""Findings, the registry of checks, and audits."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def check(
     """Return a decorator that registers a function from a subject to findings as a check.
 
     needs: any of "corpus", "queries", "qrels", "runs", "training", "encoder".
-    comparing: True if the function takes several subjects.
+    comparing: the function takes several subjects.
     """
 
     def add_check(function: CheckFunction) -> CheckFunction:
@@ -121,8 +121,8 @@ class Audit:
 
 
 def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
-    """Return an audit of a subject by the named checks, by default all whose parts the subject has; checks that
-    compare subjects do not run.
+    """Return an audit of a subject by the named checks, by default all whose needs it meets; none that
+    compares subjects.
 
     Raises UnknownName for an unknown check, BadValue if no check can run.
     """
@@ -132,8 +132,8 @@ def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
 def audited_all(
     subjects: Sequence[Subject], only: Iterable[str] = (), progress: Watch | None = None
 ) -> list[Audit]:
-    """Return an audit of each subject by the named checks (default: all), then, of several subjects, an audit
-    that compares them.
+    """Return an audit of each subject by the named checks (default: all), then, of several subjects, one that
+    compares them.
 
     progress: called before each check.
 
@@ -246,7 +246,7 @@ def _skipped(audit: Audit) -> list[str]:
 
 
 def audit_tables(audits: Sequence[Audit]) -> tuple[Table, ...]:
-    """Return tables of the findings, subject by subject; a finding that several systems share is shown once."""
+    """Return tables of the findings by subject; a finding of several systems is shown once."""
 
     def shared_words(finding: Finding) -> tuple[str, str, str, bool]:
         return finding.severity, finding.check, finding.remedy, bool(finding.system)

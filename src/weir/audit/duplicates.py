@@ -29,11 +29,10 @@ MEASURE = "nDCG@10"
 
 
 def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qrels, int]:
-    """Return (judgments with unjudged duplicates of judged documents added, number added).
+    """Return (judgments, number added): unjudged duplicates of judged documents get the highest grade of the
+    judged ones, with origin "duplicate".
 
-    groups: groups of equal documents of the corpus.
-
-    A duplicate gets the highest grade of the judged documents with its text, and the origin "duplicate".
+    groups: equal documents of the corpus.
     """
     at = corpus.ids.codes(qrels.docs.strings)
     group = np.where(at[qrels.doc] >= 0, groups.number[at[qrels.doc]], -1)
@@ -63,7 +62,7 @@ def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qre
 def copies(columns: Sequence[StringColumn], form: Callable[[str], str] | None = None) -> DuplicateGroups:
     """Return groups of rows that have equal text in every column, without blank texts.
 
-    form: maps a text to the form to compare, by default the text itself.
+    form: maps a text to the form to compare; None for the text itself.
     """
     groups = duplicate_groups(columns, form)
     firsts = [int(rows[0]) for rows in groups.members()]
@@ -211,11 +210,11 @@ BATCH_BYTES, BATCH_DOCUMENTS = 1 << 22, 1 << 14
 def near_copies(corpus: Corpus) -> tuple[DuplicateGroups, Int64, int]:
     """Return (groups of documents with nearly the same title and text, leaders, number of comparisons skipped).
 
-    leaders: int64[n], row of the first document of each document's group; without a group its own row. Members
-        share at least 80% of their three-word sequences (Jaccard) with the leader.
+    leaders: row of the first document of each document's group (without a group its own), int64[n]; members
+        share at least 80% of their three-word sequences (Jaccard) with it.
 
-    Comparisons are skipped, and copies perhaps missed, only if very many texts are partly alike. Raises
-    MissingExtra without the `run` extra, BadValue for too little memory.
+    Copies may be missed if comparisons are skipped. Raises MissingExtra without the `run` extra, BadValue for
+    too little memory.
     """
     # Jaccard index of sets of SHINGLE_TERMS consecutive words, lowercased, without punctuation. Candidates
     # share a band of their MinHash signatures; each is compared exactly. Broder 1997; Indyk and Motwani 1998.

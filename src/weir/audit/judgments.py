@@ -38,8 +38,7 @@ def relevant_per_query(qrels: Qrels) -> Int64:
 
 
 def ceilings(qrels: Qrels) -> dict[str, float]:
-    """Return {measure: highest possible mean over all judged queries} for the measures in CEILINGS: the mean if
-    judged documents are ranked by descending grade."""
+    """Return {measure: highest possible mean over all judged queries} for the measures in CEILINGS."""
     query, score = qrels.query_of_row(), qrels.grade.astype(np.float64)
     best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc, score)
     return score_run(qrels, best, CEILINGS).means()
@@ -361,19 +360,16 @@ UNEQUAL = 0.05
 
 
 def judged_share(judged: Judged) -> float:
-    """Return the mean share of judged documents in the top 10, over answered queries; NaN if none is answered.
-
-    Unlike the measure Judged@10, which counts unanswered queries as 0.
-    """
+    """Return the mean share of judged documents in the top 10, over answered queries; NaN if none is."""
     values = JUDGED.per_query(judged)[judged.answered]
     return float(values.mean()) if len(values) else math.nan
 
 
 def hole_of_any_query(run: Run, qrels: Qrels, k: int = CUTOFF) -> float:
-    """Return BEIR's Hole@k: the number of documents in the top k that are judged for no query at all, divided
-    by k times the number of judged queries.
+    """Return BEIR's Hole@k: the share of the top k ranks, over all judged queries, with a document that no
+    query judges.
 
-    Only rankings of judged queries count; ranks beyond a ranking's end are no holes. NaN without judgments.
+    Ranks beyond a ranking's end are no holes. NaN without judgments.
     """
     # The hole evaluation in BEIR's code.
     top = run.top(k)

@@ -1,4 +1,4 @@
-"""Check for judged queries that systems may have been trained on, and for collections with overlapping words."""
+"""Check for judged queries that systems may have been trained on, and for overlap of collections."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOVED = 0.005
 
 @dataclass(frozen=True, eq=False)
 class Leaks:
-    """Which test queries are in training data, as bool[queries] for each definition."""
+    """Which test queries are in training data, by four definitions, bool[queries] each."""
 
     exact: NDArray[np.bool_]
     """The same text."""
@@ -51,9 +51,9 @@ class Leaks:
 
 
 def leaks(queries: Queries, training: Training, relevant: Mapping[str, set[str]]) -> Leaks:
-    """Return which test queries are in training data, by four definitions.
+    """Return which test queries are in training data.
 
-    relevant: {test query: its relevant documents}; a query may be absent.
+    relevant: {test query: its relevant documents}.
     """
     texts = queries.text.tolist()
     training_texts = training.queries.text.tolist()
@@ -143,8 +143,8 @@ BLOCK_QUERIES = 1024
 
 
 def nearest_training(queries: Queries, training: Training, encode: TextEncoder) -> tuple[Float64, Int64]:
-    """Return (cosine, row) of each query's nearest training query, float64[queries] and int64[queries]; -1 each
-    if there are no training queries.
+    """Return (cosine, row) of each query's nearest training query, float64[queries] and int64[queries]; -1 if
+    there are none.
 
     encode: returns the vectors of queries, float32[n, d].
     """

@@ -1,4 +1,4 @@
-"""Check for rankings that equal another's, do not depend on the query, or begin with off-topic documents."""
+"""Check for rankings that equal another's, ignore the query, or begin with off-topic documents."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def ranking_hashes(run: Run) -> dict[str, int]:
-    """Return {query: hash of its first ten documents in order}; rankings of fewer than three documents are left
-    out."""
+    """Return {query: hash of its first ten documents in order}, without rankings of fewer than three documents."""
     top = run.top(FIRST_RANKS)
     names = top.docs.strings
     of_doc = hash_strings(names.data, names.ptr[:-1], names.lengths())[top.doc]
@@ -85,10 +84,10 @@ def same_rankings(subject: Subject) -> Iterator[Finding]:
 
 
 def places_in(first: Run, second: Run) -> Int64:
-    """Return the rank in `first` of each of the top ten documents of `second`, int64[queries, 10].
+    """Return the rank in `first` of each of the top ten documents of `second`, int64[queries, 10], for
+    queries that both answer, in the order of `second`.
 
     0 if a document is not in the top 100 of `first`, -1 beyond the end of a ranking of `second`.
-    Rows are the queries that both runs answer, in the order of `second`.
     """
     candidates, top = first.top(CANDIDATES), second.top(FIRST_RANKS)
     query = candidates.queries.codes(top.queries.strings).astype(np.int64)
@@ -109,10 +108,10 @@ def places_in(first: Run, second: Run) -> Int64:
 
 
 def commonest_order(places: Int64) -> tuple[tuple[int, ...], int]:
-    """Return (most frequent row, number of rows equal to it), among rows that are not ascending and have no
-    rank of 0 or -1; ((), 0) if there are none.
+    """Return (most frequent row, its frequency), among rows that are not ascending and have no 0 or -1; ((),
+    0) if none.
 
-    places: int64[queries, ranks], from `places_in`.
+    places: from `places_in`, int64[queries, ranks].
     """
     # Ascending places do not count (a filter leaves the first ranking so), nor orders with a document the first
     # lacks.
@@ -233,8 +232,8 @@ def query_independent_rankings(subject: Subject) -> Iterator[Finding]:
 def off_topic_results(subject: Subject, run: Run, k: int = OFF_TOPIC_RANKS) -> list[tuple[str, str]]:
     """Return (query, document) pairs in the top k whose document shares no term with its query, by rank.
 
-    Only judged queries count, without the documents judged relevant. Raises BadValue without judgments,
-    documents or queries.
+    Only of judged queries, without relevant documents. Raises BadValue without judgments, documents or
+    queries.
     """
     top, qrels = run.top(k), subject.need_qrels()
     judged = qrels.queries.codes(top.queries.strings)[top.query_of_row()]

@@ -1,4 +1,4 @@
-"""Check for letters that look equal but are encoded differently, so that search does not match them."""
+"""Check for letters that look equal but are encoded differently."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _REMOVED = re.compile(f"[{_INVISIBLE}]")
 
 
 def spellings_of(text: str) -> list[str]:
-    """Return the kinds of unusual character encoding in a text, such as "soft hyphens"; [] if none."""
+    """Return the kinds of unusual character encoding in a text, such as "soft hyphens"."""
     if text.isascii():
         return []
     found = [] if unicodedata.is_normalized("NFC", text) else [DECOMPOSED]

@@ -1,4 +1,4 @@
-"""Choose regression queries and subsets of collections, and check which differences the queries can detect."""
+"""Choose regression queries and subsets of collections, and check what differences they can detect."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ GROUP = "regression"
 
 
 def regression_queries(subject: Subject, count: int = 30) -> list[str]:
-    """Return `count` judged queries, or all if they are fewer, spread over topics and from hard to easy by mean
-    nDCG@10, sorted by identifier.
+    """Return `count` judged queries, or all if fewer, spread over topics and difficulty (mean nDCG@10),
+    sorted by identifier.
 
     Raises BadValue for a count below 1, and without rankings.
     """
@@ -100,7 +100,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class SubsetProof:
-    """The scores of systems on a subset and on the whole collection, and how well their two orders agree."""
+    """The scores of systems on a subset and on the whole collection, and the agreement of their orders."""
 
     measure: str
     systems: tuple[str, ...]
@@ -122,12 +122,10 @@ class SubsetProof:
 
 
 def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int64]:
-    """Return (document rows, query rows) of a random subset with `documents` documents, int64 arrays,
-    ascending.
+    """Return (document rows, query rows) of a random subset with `documents` documents, int64, ascending.
 
-    It has judged queries with all their judged documents, then BM25's first results for these queries, then
-    random documents. Raises BadValue if the collection has no more documents, or if no query's judged documents
-    fit.
+    It has judged queries with all their judged documents, then BM25's first results for them, then random
+    documents. Raises BadValue if the collection has no more documents, or if no query's judged documents fit.
     """
     corpus, queries = dataset.corpus, dataset.queries
     if not 0 < documents < len(corpus):
@@ -165,7 +163,7 @@ def refuse_existing(folder: Path) -> None:
 
 
 def compared(systems: Sequence[str | Retriever]) -> list[Retriever]:
-    """Return the systems whose order a proof compares; raises BadValue for fewer than three."""
+    """Return the systems to compare; raises BadValue for fewer than three."""
     named = [parse_system(one) if isinstance(one, str) else one for one in systems]
     if len(named) < 3:
         raise BadValue(f"{len(named)} systems have no order worth comparing; name three at least, better six")
@@ -173,10 +171,10 @@ def compared(systems: Sequence[str | Retriever]) -> list[Retriever]:
 
 
 def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) -> Dataset:
-    """Write a subset of a collection, with its judgments, to a new folder in Weir's layout, and return it as a
-    dataset.
+    """Write a subset of a collection, with its judgments, to a new folder in Weir's layout, and return it as
+    a dataset.
 
-    subset: (document rows, query rows), as `chosen` returns them.
+    subset: (document rows, query rows), from `chosen`.
 
     Raises BadValue if the folder exists.
     """

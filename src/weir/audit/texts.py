@@ -1,4 +1,4 @@
-"""Check for empty and damaged texts, lengths of documents, and truncation by encoders."""
+"""Check for empty and damaged texts, lengths of documents, and truncation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DAMAGE = {
 
 
 def damage_of(text: str) -> list[str]:
-    """Return the kinds of damage in a text, such as a wrong encoding; [] if none."""
+    """Return the kinds of damage in a text, such as a wrong encoding."""
     return [name for name, pattern in DAMAGE.items() if pattern.search(text)]
 
 
@@ -146,7 +146,7 @@ TITLE_ONLY_SHARE = 0.05
 
 
 def document_lengths(corpus: Corpus) -> Int64:
-    """Return each document's number of words, title and text together, int64[n], by Lucene's StandardAnalyzer."""
+    """Return each document's number of words, title and text together, int64[n]."""
     table = TermTable(analyzers.get(LENGTH_ANALYZER))
     parts = [np.diff(table.add(texts)[0]) for _, texts in corpus.batches("title text", BATCH_BYTES)]
     return np.concatenate([np.zeros(0, np.int64), *parts])
@@ -156,11 +156,11 @@ def length_profile(
     run: Run, corpus: Corpus, lengths: Int64
 ) -> tuple[tuple[float, float, float], float, float] | None:
     """Return (quartiles of words, correlation, share with only a title) of the top ten documents of all
-    rankings; None if the collection has none of them.
+    rankings; None if none is in the collection.
 
     lengths: words of each document, int64[documents].
 
-    The correlation is the mean over queries of Spearman's of score and length; NaN if it is defined for none.
+    The correlation is the mean over queries of Spearman's of score and length, or NaN.
     """
     top = run.top(FIRST_RANKS)
     at = corpus.ids.codes(top.docs.strings)[top.doc]
@@ -183,10 +183,10 @@ def length_profile(
 
 
 def relevant_by_length(subject: Subject, lengths: Int64) -> list[tuple[float, float]]:
-    """Return (median length in words, share relevant) for up to five equal groups of judged documents, shortest
-    first; [] if the collection has none of them.
+    """Return (median length, share relevant) for up to five equal groups of judged documents, shortest first;
+    [] if none is in the collection.
 
-    lengths: int64[documents].
+    lengths: words of each document, int64[documents].
     """
     # Thakur et al. 2021, figure 5.
     qrels, corpus = subject.need_qrels(), subject.need_corpus()
@@ -273,15 +273,15 @@ class DocumentCut:
 
 
 def cut_by_words(lengths: Int64, limit: int) -> DocumentCut:
-    """Return the documents with more words than a limit of tokens, which an encoder certainly truncates.
+    """Return the documents with more words than `limit` tokens, which an encoder certainly truncates.
 
-    lengths: int64[documents], in words.
+    lengths: in words, int64[documents].
     """
     return DocumentCut(limit, lengths > limit, lambda _: limit)
 
 
 def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
-    """Return the documents that exceed an encoder's limit, counted in its own tokens."""
+    """Return the documents that exceed an encoder's limit, in its own tokens."""
     extents = [limit.extents(texts.tolist()) for _, texts in corpus.batches(VIEW, BATCH_BYTES)]
     tokens = np.concatenate([np.zeros(0, np.int64), *(count for count, _ in extents)])
     characters = np.concatenate([np.zeros(0, np.int64), *(count for _, count in extents)])
@@ -295,8 +295,8 @@ def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
 
 
 def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
-    """Return (number of relevant pairs whose document is truncated before its first word of the query, number
-    of relevant pairs whose document is truncated).
+    """Return (relevant pairs whose document is truncated before its first word of the query, relevant pairs
+    whose document is truncated), numbers.
 
     by: documents that an encoder truncates.
     """

@@ -98,7 +98,7 @@ def check_engine(engine: object, dtype: object) -> None:
 def declare(
     checkpoint: Checkpoint, engine: str, dtype: str, device: str, own: bool | None = None
 ) -> Declared:
-    """Return the engine, device and precision that compute a checkpoint on this machine; loads nothing.
+    """Return the engine, device and precision that compute a checkpoint on this machine, without loading it.
 
     engine: one of ENGINES; auto takes torch on a GPU, else openvino, or torch if only that is installed, and
         transformers for architectures that Weir's own engines lack.

@@ -247,7 +247,7 @@ class Limits:
         )
 
     def cost(self, tokens: int, answers: int = 0) -> float | None:
-        """Return the dollars for `tokens`, of which `answers` were generated; None without a price."""
+        """Return the dollars for `tokens`, including `answers` generated tokens; None without a price."""
         if self.price is None:
             return None
         dearer = 0.0 if self.answer_price is None else self.answer_price - self.price

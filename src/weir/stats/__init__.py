@@ -1,5 +1,4 @@
-"""Statistical inference from scores: intervals, tests, corrections, power, comparisons, gates, agreement
-of labels."""
+"""Statistical inference from scores: intervals, tests, comparisons, gates, agreement of labels."""
 
 from weir.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""BIRCO's official figures: its measures, and the mean and deviation of bootstrap means that its program prints."""
+"""The figures that BIRCO's program prints, beside the scores by the measures that it names."""
 
 from __future__ import annotations
 
@@ -92,8 +92,7 @@ class BircoScore:
 
 
 def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") -> list[BircoScore]:
-    """Return the figures that BIRCO's program prints for a run, each with the score by the measure that its
-    name promises.
+    """Return the figures that BIRCO's program prints for a run, each with the score by the measure that it names.
 
     dataset, system: names in the result; system "" takes the run's name.
 
@@ -143,7 +142,7 @@ def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") ->
 
 
 def birco_remarks(qrels: Qrels) -> list[str]:
-    """Return warnings on queries for which BIRCO's program deviates from its measures' definitions; [] if none."""
+    """Return warnings on queries for which BIRCO's program deviates from its measures' definitions."""
     if not len(qrels):
         return []
     starts, sizes = qrels.ptr[:-1], np.diff(qrels.ptr)

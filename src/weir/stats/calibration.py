@@ -41,7 +41,7 @@ _WRITTEN = re.compile(r"(?P<statistic>.+?)(?: from (?P<cut>[0-9.]+))? (?P<least>
 
 @dataclass(frozen=True)
 class LeastAgreement:
-    """The agreement with people that a model's labels must reach, as the lower end of a 95% interval.
+    """The agreement with people that a model's labels must reach with the lower end of a 95% interval.
 
     Prints as "binary kappa from 2 0.5": at least 0.5, with grades from 2 as relevant.
     """
@@ -86,7 +86,7 @@ def parse_least(text: str) -> LeastAgreement:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The agreement of a model's labels with people's on pairs judged by both, and whether it is high enough."""
+    """The agreement of a model's labels with people's on pairs that both judged, and whether it suffices."""
 
     least: LeastAgreement
     value: float
@@ -101,8 +101,8 @@ class Calibration:
     """True if `low` reaches the minimum, with enough pairs and queries."""
 
     def sentence(self) -> str:
-        """Return the statistic with interval, pairs and queries as a clause; if it does not suffice, "not
-        calibrated" and the reason."""
+        """Return a clause with the statistic, its interval, pairs and queries, and, if it does not suffice,
+        the reason."""
         if not self.pairs:
             return "not calibrated, as no pair is judged by people and by it"
         basis = f"on {count(self.pairs)} pairs of {count(self.queries)} queries judged by both"
@@ -120,8 +120,8 @@ class Calibration:
 def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
     """Return the agreement of a model's labels with people's, and whether it passes.
 
-    It passes if the interval's lower end reaches `least`, with at least FEWEST_PAIRS pairs judged by both, of at
-    least `fewest()` queries; NaN without pairs. Raises BadValue for more than MOST_LABELS distinct grades.
+    It passes if the interval's lower end reaches `least` on at least FEWEST_PAIRS pairs of `fewest()`
+    queries. NaN without pairs; raises BadValue for more than MOST_LABELS distinct grades.
     """
     if not len(shared_pairs(people, model)[0]):
         return Calibration(least, math.nan, math.nan, math.nan, 0, 0, math.nan, False)
@@ -143,7 +143,7 @@ def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibrati
 
 @dataclass(frozen=True, eq=False)
 class GatedLabels:
-    """The judgments that scores use: people's, and on unjudged pairs a model's if they agree well enough."""
+    """The judgments to score by: people's, and a model's on unjudged pairs if they agree well enough."""
 
     qrels: Qrels
     """People's judgments and, if the calibration passed, the model's on unjudged pairs of the same queries."""
@@ -164,11 +164,10 @@ class GatedLabels:
         measures: tuple[Measure, ...],
         conventions: Conventions,
     ) -> Scores:
-        """Return the scores with a `LabelUse`, which says whether the model's labels count and how they agree
-        with people's.
+        """Return the scores with a `LabelUse`: whether the model's labels count, and how they agree with people's.
 
-        joined: the ranking joined with the judgments that count.
-        join: joins the ranking with other judgments.
+        joined: the ranking matched with the judgments that count.
+        join: matches the ranking with other judgments.
         """
         left_out = ""
         if self.left_out:
@@ -188,11 +187,10 @@ class GatedLabels:
 
 
 def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the model") -> GatedLabels:
-    """Return people's judgments, with the model's on unjudged pairs of the same queries if `calibration`
-    passes.
+    """Return people's judgments, with the model's on unjudged pairs of the same queries if `calibration` passes.
 
-    Judgments in `people` that a model made, by their origin, are ignored. Raises BadValue if people judged
-    nothing, and for more than MOST_LABELS distinct grades.
+    Judgments of `people` whose origin is a model are ignored. Raises BadValue if none is left, and for more
+    than MOST_LABELS distinct grades.
     """
     model_judgments = 0
     if people.origin is not None:

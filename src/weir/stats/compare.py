@@ -67,13 +67,14 @@ _NAMED = 3  # queries of a message
 def on_same_queries(
     dataset: str, before: JudgedScores, after: JudgedScores, common: bool
 ) -> tuple[Scores, Scores, list[Note]]:
-    """Return (baseline scores, candidate scores, notes), restricted to the queries that both have; the notes
-    count the queries left out.
+    """Return (baseline scores, candidate scores, notes on queries left out), restricted to the queries that
+    both have.
 
-    common: compare on shared queries with equal judgments, instead of raising BadValue if queries or judgments
-        differ.
+    common: compare only queries with equal judgments; otherwise different queries or judgments raise
+        BadValue.
 
-    Raises BadValue if conventions differ, if no query is left, or if it is not known which judgments changed.
+    Raises BadValue also if conventions differ, if no query is left, or if it is unknown which judgments
+    changed.
     """
     one, other = before.scores, after.scores
     if one.conventions != other.conventions:
@@ -127,8 +128,8 @@ Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable", "
 
 
 def usual_correction(test: str, by_group: bool = False) -> str:
-    """Return the default correction of a test's p-values: "bh" if `by_group`, unless the test corrects itself, as
-    tukey does; otherwise "holm".
+    """Return the default correction of a test's p-values: "bh" if `by_group`, otherwise, and for tests of all
+    pairs together such as tukey, "holm".
 
     Raises UnknownName for an unknown test, if `by_group`.
     """
@@ -136,8 +137,8 @@ def usual_correction(test: str, by_group: bool = False) -> str:
 
 
 def refuse_correction(test: str, correct: str, margin: float | None = None) -> None:
-    """Raise BadValue for a correction (not "none") of a test that corrects itself, such as tukey, unless it
-    corrects tests of equivalence within `margin`."""
+    """Raise BadValue for correcting a test that corrects itself, such as tukey, unless equivalence within
+    `margin` is tested."""
     if TESTS.get(test).familywise and correct != "none" and margin is None:
         raise BadValue(
             f"{test} holds for all pairs together, so that {correct} would correct them twice; leave the correction out"
@@ -147,10 +148,7 @@ def refuse_correction(test: str, correct: str, margin: float | None = None) -> N
 @checked_fields
 @dataclass(frozen=True)
 class ComparisonMethod:
-    """The settings of a comparison, all recorded with the result.
-
-    Raises BadValue for values out of range and UnknownName for unknown names.
-    """
+    """The settings of a comparison; raises BadValue for values out of range, UnknownName for unknown names."""
 
     test: str = TEST
     """One of permutation, t, tukey (randomised HSD), bootstrap-shift, wilcoxon and sign."""
@@ -194,19 +192,18 @@ class ComparisonMethod:
 
     @property
     def correction(self) -> str:
-        """The correction that is applied: "none" if the test's p-values already hold for all pairs together."""
+        """The correction that is applied: "none" if the test corrects itself."""
         return "none" if TESTS.get(self.test).familywise else self.correct
 
     def noise_of(self, table: ScoreTable) -> RunNoise | None:
-        """Return the noise between runs of a table's measure; None if unknown, or if columns are datasets or
-        pooled parts."""
+        """Return the noise between runs for a table's measure; None if unknown, or if columns are not single
+        queries."""
         return None if table.queries is None or table.strata else noise_of(self.noise, table.measure)
 
     def family(self, tests: int, systems: int, alike: int = 1) -> Family:
-        """Return the family of tests corrected together: `tests` of them, or all pairs of `systems` for a test
-        such as tukey.
+        """Return the family of tests corrected together: `tests`, or all pairs of `systems` for a test such as tukey.
 
-        alike: number of tests whose true difference has the same size.
+        alike: number of tests with true differences of one size.
         """
         if TESTS.get(self.test).familywise:
             return Family(systems * (systems - 1) // 2, 1, "none")
@@ -217,7 +214,7 @@ class ComparisonMethod:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """The values of a measure for several systems, with a column for each query, or for each dataset."""
+    """The values of a measure for several systems (rows) on each query or dataset (columns)."""
 
     dataset: str
     measure: str
@@ -256,8 +253,7 @@ class ScoreTable:
         return int(self.values.shape[1]) > 1
 
     def take(self, columns: Int64) -> ScoreTable:
-        """Return the table with only these columns, in this order, and `left_out` 0; raises BadValue if columns
-        are datasets."""
+        """Return the table with only these columns, in this order; raises BadValue if columns are datasets."""
         if self.queries is None:
             raise BadValue(f"{self.dataset}: a comparison across datasets has no queries to take")
         queries = self.queries.take(columns)
@@ -278,11 +274,11 @@ class ScoreTable:
 
     @property
     def logarithms(self) -> bool:
-        """True if `values` are logarithms of a geometric measure; means of datasets are exponentiated already."""
+        """True if `values` are logarithms."""
         return self.geometric and not self.parts
 
     def means(self) -> list[float]:
-        """Return the mean of each system as reported; with several parts, the mean of the parts' means."""
+        """Return the mean of each system as reported."""
         if self.parts:
             return [exact_mean(row) for row in self.values]
         return _means_of_parts(self.strata or (self.values,), self.geometric)
@@ -364,7 +360,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class DatasetCounts:
-    """Numbers of datasets on which a system is better or worse than a baseline, by mean and by verdict."""
+    """Numbers of datasets on which a system is better or worse than the baseline, by mean and by verdict."""
 
     system: str
     baseline: str
@@ -413,7 +409,7 @@ class Comparison:
 
     @property
     def too_few(self) -> str:
-        """A sentence on why so few queries or datasets can show no difference; "" if they can."""
+        """A sentence on why so few queries or datasets cannot show any difference; "" if they can."""
         tests = self.pairs[0].comparisons if self.pairs else 0
         return (
             ""
@@ -423,11 +419,11 @@ class Comparison:
 
     @property
     def every_pair(self) -> bool:
-        """True if all pairs of systems were compared, so that ranks say which of two is better."""
+        """True if all pairs of systems were compared."""
         return self.baseline is None or len(self.standings) <= 2
 
     def against(self, system: str, other: str) -> Pair | None:
-        """Return the pair with `other` as first and `system` as second system; None if they were not compared."""
+        """Return the comparison of `system` with `other` as the first; None if they were not compared."""
         for pair in self.pairs:
             if (pair.second, pair.first) == (system, other):
                 return pair
@@ -437,7 +433,7 @@ class Comparison:
 
 
 def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
-    """Raise BadValue if scores of systems have different judgments or conventions, so that they do not compare.
+    """Raise BadValue if scores of systems have different judgments or conventions.
 
     scores: {system: its scores}.
     """
@@ -458,8 +454,8 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
     scores: {system: its scores}.
     least: smallest number of such queries.
 
-    Raises BadValue for fewer than `least` queries or two systems, for scores that do not compare, and for
-    values outside a measure's range 0..1, UnknownName for an unscored measure.
+    Raises BadValue for fewer than two systems or `least` queries, for scores that do not compare, and for
+    values outside a measure's 0..1, UnknownName for an unscored measure.
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
@@ -514,10 +510,10 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
 def compared(
     scores: ScoreTable, baseline: str | None = None, method: ComparisonMethod | None = None
 ) -> Comparison:
-    """Return the comparison of all pairs of systems in a table, or of each system with a baseline.
+    """Return the comparison of all pairs of systems, or of each system with a baseline; p-values are
+    corrected over the pairs.
 
-    p-values are corrected over the pairs. Raises UnknownName for an unknown baseline, BadValue for fewer than
-    two columns.
+    Raises UnknownName for an unknown baseline, BadValue for fewer than two columns.
     """
     return compared_together([scores], baseline, method)[0]
 
@@ -525,7 +521,7 @@ def compared(
 def compared_together(
     tables: Sequence[ScoreTable], baseline: str | None = None, method: ComparisonMethod | None = None
 ) -> list[Comparison]:
-    """Return the comparison of each table as `compared` does, with p-values corrected over all tables together."""
+    """Return the comparison of each table as from `compared`, with p-values corrected over all tables together."""
     method = method or ComparisonMethod()
     tested = [_tested(table, baseline, method) for table in tables]
     return [_comparison(one, [other for other in tested if other is not one], baseline, method)
@@ -697,10 +693,9 @@ def _or_none(ends: Float64) -> _Ends:
 
 
 def with_wider_pairs(comparison: Comparison, table: ScoreTable, level: float) -> Comparison:
-    """Return the comparison with the intervals of its pairs at another level; means, their intervals and
-    verdicts stay.
+    """Return the comparison with the intervals of differences at another level; None for too few queries.
 
-    table: the values that were compared. For too few queries the intervals become None.
+    table: the values that were compared.
     """
     method, number = replace(comparison.method, level=level), {n: k for k, n in enumerate(table.systems)}
     pairs = np.array([(number[one.first], number[one.second]) for one in comparison.pairs], np.int64)
@@ -721,15 +716,15 @@ def compare_scores(
     groups: QueryGroups | None = None,
     measures: Sequence[str] = (),
 ) -> list[Comparison]:
-    """Return a comparison for each measure on all queries and, with `groups`, on their mean and on each group of
-    two or more queries.
+    """Return a comparison for each measure on all queries and, with `groups`, on the groups' mean and on each
+    group of two or more queries.
 
     scores: {system: its scores}.
     method: by default ComparisonMethod(), with `groups` BY_GROUP.
-    measures: names; by default all that every system has and that have a direction, if any has one.
+    measures: by default those that all systems have, without measures that have no better direction.
 
-    Raises BadValue for fewer than two systems, no shared measure, and if no group has two queries, UnknownName
-    for an unknown baseline or measure.
+    Raises BadValue for fewer than two systems, no shared measure, and if no group has two queries,
+    UnknownName for an unknown baseline or measure.
     """
     if len(scores) < 2:
         raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
@@ -760,8 +755,7 @@ def signs(differences: Float64) -> tuple[int, int, int]:
 
 
 def equivalences(differences: Float64, method: ComparisonMethod) -> Float64:
-    """Return the p-value of equivalence within the method's margin for each row of differences, float64[rows];
-    NaN without a margin."""
+    """Return each row's p-value of equivalence within the method's margin, float64[rows]; NaN without a margin."""
     if method.margin is None:
         return np.full(len(differences), np.nan)
     return np.array([equivalence(d, method.margin) for d in differences])
@@ -775,8 +769,7 @@ def hedges_g(mean: float, deviation: float, count: int) -> float | None:
 
 
 def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -> Verdict:
-    """Return the verdict on a mean difference: "equivalent" if equivalence is significant, else by the test of
-    the difference.
+    """Return the verdict on a mean difference; equivalence comes first if significant.
 
     p, same: p-values of the difference and of equivalence, NaN if not tested.
     way: 1 if more is better, -1 if less is, 0 if neither, which gives "-".
@@ -791,10 +784,10 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
-    """Return each system's letters, best system first: two systems share a letter unless one of them is
-    better.
+    """Return each system's letters; two systems share a letter unless one of them is better.
 
-    apart: bool[systems, systems], True if one of the two systems is better.
+    apart: True if one of two systems is better, bool[systems, systems], best system first.
+
     After z come aa, ab. Raises BadValue if `apart` is not symmetric.
     """
     count = len(apart)
@@ -831,7 +824,7 @@ def letters(apart: NDArray[np.bool_]) -> list[str]:
 def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTable:
     """Return a table whose columns are datasets and whose values are the systems' means on them.
 
-    datasets: {dataset: its table, or the tables of its parts, whose means are averaged}.
+    datasets: {dataset: its table, or tables of its parts, whose means are averaged}.
     name: of the datasets together.
 
     Raises BadValue for fewer than two datasets, or if systems or measure differ.
@@ -861,8 +854,8 @@ def compared_across(
     method: ComparisonMethod | None = None,
     each: Iterable[Comparison] = (),
 ) -> Comparison:
-    """Return the comparison of systems over their means on several datasets; with a baseline also how many
-    datasets each wins and loses.
+    """Return the comparison of systems over their means on several datasets, with a baseline also the numbers
+    of datasets won and lost.
 
     datasets: {dataset: tables of its parts}.
     each: comparisons with the baseline on single datasets, if already made.
@@ -904,11 +897,10 @@ def compared_across(
 def verdicts_across(
     datasets: Mapping[str, Sequence[ScoreTable]], method: ComparisonMethod | None = None
 ) -> dict[tuple[str, str], Verdict]:
-    """Return {(system, other): verdict on `system`} over the datasets that both have.
+    """Return {(system, other): verdict on `system`} for pairs that share two datasets, or two queries of the
+    only one.
 
-    datasets: {dataset: tables of its parts}; one is compared on its queries, several on their means.
-
-    Pairs are left out if they share fewer than two datasets or, of a single dataset, two queries.
+    datasets: {dataset: tables of its parts}.
     """
     # Corrected over all pairs: without gaps the verdicts equal those of `compared_across`.
     method = method or ComparisonMethod()
@@ -952,8 +944,8 @@ def verdicts_across(
 
 
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
-    """Return the parts of a dataset as one table over all queries, with values scaled so that every part weighs
-    the same; a single part is returned unchanged.
+    """Return the parts of a dataset as one table over all queries, with values scaled so that parts weigh the
+    same; a single part is returned unchanged.
 
     Raises BadValue if systems or measure differ, or if there are no parts.
     """
@@ -991,8 +983,8 @@ def compared_by_group(
 
     method: by default BY_GROUP, which corrects the p-values of all groups together.
 
-    Raises UnknownName for an unknown baseline, BadValue if no group has two queries, and for a test such as
-    tukey, which holds for one group only.
+    Raises UnknownName for an unknown baseline, BadValue if no group has two queries, and for tests such as
+    tukey.
     """
     method = method or BY_GROUP
     if TESTS.get(method.test).familywise:
@@ -1027,27 +1019,24 @@ SEVERAL = 6
 
 
 def disagrees(pair: Pair) -> bool:
-    """Return True if exactly one of a pair's interval and verdict shows a difference; False without an
-    interval."""
+    """Return True if only one of a pair's interval and verdict shows a difference; False without an interval."""
     if pair.low is None or pair.high is None:
         return False
     return (pair.low > 0 or pair.high < 0) != (pair.verdict in ("better", "worse"))
 
 
 def rank_text(standing: Standing, to: str = "-") -> str:
-    """Return a rank, or a range of ranks joined by `to`, as text; `to` alone if there is no rank."""
+    """Return a rank, or a range of ranks joined by `to`, as text; `to` alone if unranked."""
     if standing.best is None:
         return to
     return str(standing.best) if standing.best == standing.worst else f"{standing.best}{to}{standing.worst}"
 
 
 def verdict(pair: Pair, c: Comparison) -> str:
-    """Return the verdict on a pair in words: which is better, or "not separable" with its reason or the minimum
-    detectable effect.
+    """Return the verdict on a pair in words, with the reason or minimum detectable effect if not separable,
+    and unanswered queries if they may explain it.
 
-    Adds the queries that a system left unanswered if they alone may explain the difference.
-
-    c: the comparison that the pair is from.
+    c: the pair's comparison.
     """
     sides = [(one.answered, one.system) for one in c.standings if one.system in (pair.first, pair.second)]
     (fewer, system), (more, _) = sorted((c.count if n is None else n, name) for n, name in sides)
@@ -1056,12 +1045,12 @@ def verdict(pair: Pair, c: Comparison) -> str:
 
 
 def many_unanswered(answered: int, queries: int, difference: float) -> bool:
-    """Return True if so many queries have no answer that they alone may explain a difference of means."""
+    """Return True if unanswered queries alone may explain a difference of means."""
     return 1 - answered / queries >= min(MANY_UNANSWERED, abs(difference)) if answered < queries else False
 
 
 def answers_said(system: str, answered: int, queries: int) -> str:
-    """Return a clause on how many queries a system answered."""
+    """Return a clause on the number of queries that a system answered."""
     return f"{system} answered {answered:,} of {counted(queries, 'query', 'queries')}"
 
 
@@ -1082,7 +1071,7 @@ def _verdict(pair: Pair, c: Comparison) -> str:
 
 
 def family(c: Comparison) -> str:
-    """Return the correction and the number of comparisons as text, such as "holm, adjusted over 3 comparisons"."""
+    """Return the correction and the number of comparisons as text: "holm, adjusted over 3 comparisons"."""
     tests = c.pairs[0].comparisons if c.pairs else 0
     if TESTS.get(c.method.test).familywise:
         return f"{c.method.test} over all {tests} pairs"
@@ -1092,7 +1081,7 @@ def family(c: Comparison) -> str:
 
 
 def families(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return sentences on how verdicts are corrected and over how many comparisons; [] without pairs."""
+    """Return sentences on how p-values are corrected and over how many comparisons; [] without pairs."""
     made = dict.fromkeys(family(c) for c in comparisons if c.pairs)
     return [f"verdicts: {'; '.join(made)}", *_correction_scope(comparisons)] if made else []
 
@@ -1110,7 +1099,7 @@ def _correction_scope(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def tally(counts: DatasetCounts) -> str:
-    """Return a sentence on how many datasets a system wins and loses against the baseline, by mean and by verdict."""
+    """Return a sentence on the datasets that a system wins and loses against the baseline, by mean and by verdict."""
     by_mean = [("higher", counts.higher), ("lower", counts.lower), ("equal", counts.equal)]
     verdicts = [("better", counts.better), ("worse", counts.worse), ("equivalent", counts.equivalent)]
     always = {"higher", "lower", "better", "worse"}
@@ -1123,7 +1112,10 @@ def tally(counts: DatasetCounts) -> str:
 
 
 def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
-    """Return the comparisons with systems renamed by `labels`, {system: label}."""
+    """Return the comparisons with systems renamed.
+
+    labels: {system: label}.
+    """
 
     def renamed(system: str) -> str:
         return labels.get(system, system)
@@ -1161,10 +1153,9 @@ def briefly_named(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], 
 
 
 def pair_tables(comparisons: Sequence[Comparison], every: bool = True) -> tuple[Table, ...]:
-    """Return two tables of all comparisons for a page: means with marks of significance, and pairs of systems
-    with verdicts.
+    """Return two tables of all comparisons: means with marks of significance, and pairs of systems with verdicts.
 
-    every: list all pairs, else `shown_pairs` with a note on their number.
+    every: list all pairs, else `shown_pairs`.
     """
     comparisons, legend = briefly_named(comparisons)
     lines = [
@@ -1219,8 +1210,7 @@ def _marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
 def compare_tables(
     comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
 ) -> tuple[Table, ...]:
-    """Return tables of systems and of pairs for each comparison (of groups: a table for each dataset and
-    measure), and sentences on the method.
+    """Return tables of systems and of pairs for each comparison (of groups, for each dataset and measure), and notes.
 
     long: list all pairs, not only `shown_pairs`.
     explain: say how the numbers were made.
@@ -1262,7 +1252,7 @@ def compare_tables(
 
 
 def marked_best(standing: Standing, c: Comparison) -> bool:
-    """Return True if tables mark a system's mean as the best of a comparison."""
+    """Return True if tables mark a system's mean as the best."""
     return standing.best is not None and is_best(c.measure, standing.mean, [s.mean for s in c.standings])
 
 
@@ -1303,8 +1293,8 @@ def _by_group(comparisons: Sequence[Comparison], long: bool) -> Table:
 
 
 def shown_pairs(c: Comparison) -> tuple[Pair, ...]:
-    """Return the pairs that tables list by default: all of up to six systems, else the best system's or the
-    baseline's."""
+    """Return the pairs that tables list by default: all of up to six systems, else those with the best system
+    or baseline."""
     return c.pairs if len(c.standings) <= SEVERAL else _with_best(c)
 
 
@@ -1334,7 +1324,7 @@ def method_notes(comparisons: Sequence[Comparison], explain: bool = False, ranke
     """Return sentences on test, correction and limits of comparisons; [] without comparisons.
 
     explain: also say how each number was made.
-    ranked: include the scope of the correction and, if explained, ranks.
+    ranked: include the scope of the correction and ranks.
     """
     if not comparisons:
         return []

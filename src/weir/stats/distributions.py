@@ -1,4 +1,4 @@
-"""Tail probabilities and quantiles of the normal, Student's and binomial distributions, with numpy alone."""
+"""Tail probabilities and quantiles of the normal, Student's and binomial distributions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def normal_tail(z: float) -> float:
 
 
 def normal_quantile(p: float) -> float:
-    """Return the p-quantile of the standard normal distribution; infinite for p outside 0..1 or at its ends."""
+    """Return the p-quantile of the standard normal distribution; infinite for p <= 0 or p >= 1."""
     if p <= 0 or p >= 1:
         return math.copysign(math.inf, p - 0.5)
     return NormalDist().inv_cdf(p)
@@ -62,8 +62,7 @@ def student_quantile(p: float, df: float) -> float:
 
 
 def binomial_tail(successes: int, trials: int, chance: float = 0.5) -> float:
-    """Return the probability of at least `successes` successes in `trials` independent trials of probability
-    `chance`."""
+    """Return the probability of at least `successes` in independent trials of probability `chance`."""
     if not 0 < successes <= trials:
         return float(successes <= 0)
     # Each term is a multiple of its neighbour; sums beyond the range of doubles are shares of 0 or 1.
@@ -75,9 +74,9 @@ def binomial_tail(successes: int, trials: int, chance: float = 0.5) -> float:
 
 
 def foreseen_tail(t: float, df: float, shift: float, before: float) -> float:
-    """Return the probability that a t statistic of new data exceeds t, for a true effect estimated from earlier data.
+    """Return the probability that a t statistic of new data exceeds t, if the true effect is `shift`.
 
-    shift: the true effect in units of the earlier estimate of the standard deviation.
+    shift: in units of an earlier estimate of the standard deviation.
     df, before: degrees of freedom of the new and of the earlier estimate.
     """
     # The normal tail, averaged over both estimates by Gauss-Legendre quadrature.

@@ -71,12 +71,11 @@ class FactorialDesign:
 
     @cached_property
     def contrasts(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...], Float64], ...]:
-        """(factors, levels, weights of the systems) of each main effect, then of each interaction of two
-        factors.
+        """(factor positions, level positions, weights of the systems) of each main effect, then of each
+        interaction of two factors.
 
-        Factors and levels are positions, counted from 0. Weights, float64[systems], sum to 0; weights @ means
-        is the effect. A factor of two levels has one effect, second level minus first; a factor of more has one
-        for each level, minus the mean of the others.
+        Weights, float64[systems], sum to 0; weights @ means is the effect. A factor of two levels has one
+        effect, second minus first; of more, one for each level, minus the mean of the others.
         """
         # Effects average over all other factors. An interaction is the change of one factor's effect
         # between levels of the other.
@@ -142,7 +141,7 @@ class VarianceSource:
 
 @dataclass(frozen=True, repr=False)
 class FactorStudy:
-    """The effects of the factors in which systems differ, by a measure, on one or several collections."""
+    """The effects of factors on a measure, and shares of variance, on one or several collections."""
 
     dataset: str
     measure: str
@@ -194,12 +193,10 @@ _LEAST_DEALS = 999
 def variance_shares(
     parts: Sequence[Float64], factors: Sequence[Factor], method: ComparisonMethod
 ) -> tuple[VarianceSource, ...]:
-    """Return the sources of variance (collections, queries, factors, interactions, residual), with sums of
-    squares and their shares of the total.
+    """Return the sources of variance: collections, queries, factors, interactions, residual; shares are NaN
+    if all values are equal.
 
     parts: float64[systems, queries] for each collection, systems as in a `FactorialDesign`.
-
-    Shares are NaN if all values are equal.
     """
     # Generalised eta squared is an effect's sum of squares over its own plus those of collections, queries and
     # the residual (Olejnik and Algina 2003). p-values deal the levels of a factor at random within each query,
@@ -247,8 +244,7 @@ def variance_shares(
 def randomised_p(
     values: Float64, shape: tuple[int, ...], axes: tuple[int, ...], method: ComparisonMethod
 ) -> float:
-    """Return the p-value of a main effect or interaction, by permuting its factors' levels at random within
-    each query.
+    """Return the p-value of a main effect or interaction, by permuting its factors' levels within each query.
 
     values: float64[systems, queries].
     shape: number of levels of each factor.
@@ -319,7 +315,7 @@ def factor_study(
     """Return the effects of a design's factors on a collection, and the shares of variance.
 
     table: values of the design's systems, in its order.
-    chosen: names of factors to estimate and correct together, by default all; interactions only among these.
+    chosen: factors to estimate and correct together, by default all; interactions only among them.
 
     Raises BadValue for systems in another order, and for a test or interval that does not apply to effects.
     """
@@ -336,10 +332,10 @@ def factor_study_across(
     """Return the effects of a design's factors over collections of equal weight, as a study called `name`.
 
     datasets: {collection: its parts, of equal weight}.
-    chosen: names of factors to estimate, by default all.
+    chosen: factors to estimate, by default all.
 
-    With the interval "two-level", intervals also resample collections, and tests swap levels by collection.
-    Raises the errors of `factor_study`.
+    The interval "two-level" resamples collections too, and permutes levels by collection. Raises as
+    `factor_study`.
     """
     method = method or ComparisonMethod()
     tables = [part for parts in datasets.values() for part in parts]

@@ -1,4 +1,4 @@
-"""Decide whether a candidate's means drop by no more than allowed against a baseline: pass, fail or undecided."""
+"""Decide whether a candidate's means drop by no more than allowed: pass, fail or undecided."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class GateRules:
 class Gate:
     """The verdict on a candidate against its baseline by a measure, on a dataset or a group of its queries.
 
-    If less is better, "drop" means that the mean rose.
+    If less is better, a "drop" is a rise of the mean.
     """
 
     dataset: str
@@ -112,24 +112,23 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """True if the mean dropped by no more than allowed, at the gate's confidence."""
+        """True if the verdict is "pass"."""
         return self.verdict == "pass"
 
     @property
     def harmless(self) -> bool:
-        """True if the gate does not stop the candidate: over all queries it must pass, in a group it only
-        must not fail."""
+        """True if the gate does not stop the candidate: it passes, or, for a group, does not fail."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property
     def scoreless(self) -> bool:
-        """True if both sides score 0 on every query of a dataset, by a measure from 0 to 1 that rewards more."""
+        """True if both sides score 0 on every query of a dataset by a measure within 0..1 of which more is better."""
         nothing = self.before == self.after == 0 and within_unit(self.measure)
         return nothing and not self.group and direction(self.measure) > 0
 
     @property
     def gain(self) -> float:
-        """The difference of means, negated if less is better; positive is an improvement."""
+        """The difference of means, negated if less is better."""
         return direction(self.measure) * self.difference
 
     @property
@@ -139,11 +138,10 @@ class Gate:
 
     @property
     def needed(self) -> int | None:
-        """Number of queries that would decide an undecided gate with a probability of 80%, if the change stays
-        as measured.
+        """Number of queries that would decide an undecided gate with a probability of 80%, if the change
+        stays as measured.
 
-        None for a decided gate, an unknown deviation, noisy systems, and if no number up to ten million
-        suffices.
+        None for a decided gate, an unknown deviation, noisy systems, and above ten million.
         """
         # To pass if the mean dropped by no more than allowed; else to fail, which takes a p-value and a
         # mean beyond the drop.
@@ -173,9 +171,9 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
     """Return a gate for each (group, table of baseline and candidate); group "" is all queries of a dataset.
 
     It passes if the one-sided bound of the difference is within the allowed drop. It fails if the mean
-    dropped by more and a one-sided paired t-test rejects that nothing dropped (Holm over all cases). It is
-    undecided otherwise, and if both sides score 0 on every query. A measure that counts failures fails at the
-    candidate's first failure.
+    dropped by more and a one-sided paired t-test is significant (Holm over all cases), or at the first
+    failure by a measure that counts failures. Otherwise, and if both sides score 0 throughout, it is
+    undecided.
 
     Raises BadValue for fewer than two queries, a measure without a direction, and an allowed drop that no
     drop exceeds.
@@ -353,7 +351,7 @@ GATES = ResultKind(
 
 
 def gate_junit(gates: Sequence[Gate]) -> str:
-    """Return JUnit XML with a test case for each gate: a failure if it stops the candidate, skipped for an
+    """Return JUnit XML with a test case for each gate: failed if it stops the candidate, skipped for an
     undecided group."""
     from xml.etree import ElementTree as Xml
 

@@ -1,4 +1,4 @@
-"""Agreement of the labels of two or more raters, and pairs by which scores from a model's labels are corrected."""
+"""Agreement of the labels of two or more raters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from weir.stats.resampling import SEED, fewest, percentiles
 
 @dataclass(frozen=True, eq=False)
 class LabelPairs:
-    """The (query, document) pairs of a ranking's top k that have a model's label, and people's grades if known."""
+    """The (query, document) pairs in a ranking's top k that a model labelled, with people's grades if known."""
 
     query: Int32
     """int32[pairs]: numbers in the model's queries."""
@@ -41,13 +41,13 @@ class LabelPairs:
 
     @property
     def judged(self) -> Int64:
-        """The row numbers of the pairs that people judged, int64."""
+        """Row numbers of the pairs that people judged, int64."""
         return np.flatnonzero(~np.isnan(self.human))
 
     def worth(self, measure: Measure, grades: Float64, queries: Ids) -> Float64:
         """Return the value that each pair alone adds to a measure that sums over documents, float64[pairs].
 
-        grades: float64[pairs], the grade of each pair.
+        grades: of each pair, float64[pairs].
         queries: the model's queries.
         """
         count = len(grades)
@@ -120,7 +120,7 @@ class QueryAgreement:
 
 @dataclass(frozen=True, repr=False)
 class Agreement:
-    """The agreement of two raters on the pairs that both labelled, with 95% intervals from resampled queries."""
+    """The agreement of two raters on the pairs that both labelled; 95% intervals resample queries."""
 
     first: str
     second: str
@@ -142,7 +142,7 @@ class Agreement:
     _repr_html_ = member_html
 
     def value(self, statistic: str) -> float:
-        """Return the value of the named statistic; raises UnknownName for another name."""
+        """Return the value of a statistic; raises UnknownName for another name."""
         values = {name: value for name, value, *_ in self.values}
         if statistic not in values:
             raise UnknownName("statistic", statistic, values)
@@ -152,7 +152,7 @@ class Agreement:
 def label_tables(first: Qrels, second: Qrels) -> LabelTables:
     """Return a confusion table for each query, of the pairs that both raters labelled.
 
-    Raises BadValue if there are no such pairs, or for more than MOST_LABELS distinct grades.
+    Raises BadValue if there are none, or for more than MOST_LABELS distinct grades.
     """
     both, at = shared_pairs(first, second)
     if not len(both):
@@ -185,7 +185,7 @@ def _check_number(labels: Float64) -> None:
 
 
 def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
-    """Return the pairs judged in both as (rows in `first`, rows in `second`), int64[pairs] each, ascending in
+    """Return (rows in `first`, rows in `second`) of the pairs judged in both, int64[pairs] each, ascending in
     `first`."""
     row = pair_rows(second, first.queries, first.docs, first.query_of_row(), first.doc)
     both = np.flatnonzero(row >= 0)
@@ -198,7 +198,7 @@ def cohen_kappa(
     """Return Cohen's kappa of a confusion table; NaN if both raters give the same grade throughout.
 
     table: number of pairs by both raters' grades, not all 0.
-    weights: "" counts all differences alike. "linear" or "quadratic" weights them by the distance of grades.
+    weights: "" counts all differences alike, "linear" or "quadratic" by the distance of grades.
     labels: the grades, by default 0, 1, 2 and so on.
     """
     # Cohen 1960, 1968.
@@ -212,7 +212,7 @@ def cohen_kappa(
 
 
 def ac1(table: Int64) -> float:
-    """Return Gwet's AC1 of a confusion table, a chance-corrected agreement; 1 if the table has a single grade.
+    """Return Gwet's AC1 of a confusion table, a chance-corrected agreement; 1 for a single grade.
 
     table: number of pairs by both raters' grades, not all 0.
     """
@@ -227,12 +227,10 @@ def ac1(table: Int64) -> float:
 
 def coincidences(ratings: Float64, labels: Float64) -> Float64:
     """Return Krippendorff's coincidence matrix of ratings, float64[labels, labels]; items with fewer than two
-    ratings do not count.
+    ratings are ignored.
 
     ratings: float64[raters, items]; NaN for a missing rating.
     labels: grades that may occur.
-
-    Matrices of disjoint items add up.
     """
     # Each item weighs as many as rated it; items with fewer than two ratings count for nothing.
     counts = (
@@ -245,12 +243,10 @@ def coincidences(ratings: Float64, labels: Float64) -> Float64:
 
 
 def alpha_of(coincidence: Int64 | Float64, labels: Float64, level: Level) -> float:
-    """Return Krippendorff's alpha of a coincidence matrix: 1 perfect agreement, 0 as by chance; NaN if all
+    """Return Krippendorff's alpha of a coincidence matrix: 1 is perfect agreement, 0 chance; NaN if all
     ratings are equal.
 
-    level: "nominal", "ordinal" or "interval", the scale that defines the distance between grades.
-
-    Raises UnknownName for another level.
+    level: scale of the grades, "nominal", "ordinal" or "interval"; raises UnknownName for another.
     """
     if level not in LEVELS:
         raise UnknownName("level", level, LEVELS)
@@ -286,11 +282,10 @@ STATISTICS: dict[str, Statistic] = {
 
 
 def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "second")) -> Agreement:
-    """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled
-    queries.
+    """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled queries.
 
-    Intervals are NaN for fewer queries than `fewest`. Raises BadValue for no shared pair, or more than MOST_LABELS
-    distinct grades.
+    Intervals are NaN for fewer queries than `fewest`. Raises BadValue for no shared pair, or more than
+    MOST_LABELS distinct grades.
     """
     tables = label_tables(first, second)
     whole, count = tables.table.sum(axis=0), len(tables.table)
@@ -323,7 +318,7 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
 def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]:
     """Yield sums of the queries' tables, `by_query`, over RESAMPLES bootstrap samples of the queries.
 
-    least: number of queries below which nothing is yielded, by default `fewest`.
+    least: number of queries below which nothing is yielded; None for `fewest`.
     """
     rng, count = np.random.default_rng(SEED), len(by_query)
     for _ in range(RESAMPLES if count >= (least or fewest()) else 0):
@@ -336,7 +331,7 @@ def binary_table(table: Int64, cut: int) -> Int64:
 
 
 def bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% interval (low, high) of resampled values, ignoring NaN; (NaN, NaN) if none is defined."""
+    """Return the 95% interval (low, high) of resampled values, ignoring NaN; (NaN, NaN) if all are NaN."""
     defined = [value for value in values if not math.isnan(value)]
     if not defined:
         return math.nan, math.nan
@@ -349,7 +344,7 @@ def bounds(values: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class RaterBase:
-    """Numbers of a rater's labels and queries, mean grade, and share of grades of 1 or more."""
+    """A rater's numbers of labels and queries, mean grade, and share of grades of 1 or more."""
 
     name: str
     labels: int
@@ -380,8 +375,8 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
 
     labels: {rater: its judgments}.
 
-    Intervals are NaN for fewer queries than `fewest`. Raises BadValue for fewer than two raters, if no pair has
-    two labels, and for more than MOST_LABELS distinct grades.
+    Intervals are NaN for fewer queries than `fewest`. Raises BadValue for fewer than two raters, if no pair
+    has two labels, and for more than MOST_LABELS distinct grades.
     """
     if len(labels) < 2:
         raise BadValue(f"{len(labels)} rater has nobody to agree with; name two or more")
@@ -481,7 +476,7 @@ AGREEMENTS_BY_QUERY = ResultKind("agree", Agreement, _with_queries)
 
 
 def rater_tables(results: Sequence[ManyRaters]) -> tuple[Table, ...]:
-    """Return for each result a sentence of counts, a table of each rater's base rates, and a table of
+    """Return, for each result, a sentence of counts and tables of the raters' base rates and of
     Krippendorff's alpha."""
     tables = []
     for one in results:
@@ -505,10 +500,10 @@ RATERS = ResultKind("raters", ManyRaters, rater_tables)
 
 
 def few(queries: int) -> str:
-    """Return a clause, "; no interval: ...", for too few queries; "" otherwise."""
+    """Return a clause, "; no interval: ...", for too few queries; else ""."""
     return "" if queries >= fewest() else f"; no interval: fewer than {fewest()} queries"
 
 
 def bounds_shown(low: float, high: float) -> str:
-    """Return an interval as text; "-" if its lower bound is NaN."""
+    """Return an interval as text; "-" if it is NaN."""
     return "-" if math.isnan(low) else f"[{score(low)}, {score(high)}]"

@@ -1,4 +1,4 @@
-"""Agreement of two orders of systems, and of two sets of labels on the order and differences of systems."""
+"""Agreement of two orders of systems, such as by two sets of labels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from weir.stats.significance import adjusted, all_pairs, p_values
 
 
 def kendall_tau(a: Float64, b: Float64) -> float:
-    """Return Kendall's tau-b of two vectors of scores, float64[systems], -1 to 1; NaN if one is constant or has a NaN.
+    """Return Kendall's tau-b of two vectors of scores, -1 to 1; NaN if one is constant or has a NaN.
 
     Raises BadValue for different lengths.
     """
@@ -46,8 +46,7 @@ def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
 
     p: probability of reading on to the next rank.
 
-    The rankings may differ in members and length. Raises BadValue for p not between 0 and 1, an empty ranking
-    or a repeated member.
+    Raises BadValue for p not between 0 and 1, an empty ranking or a repeated member.
     """
     # Webber, Moffat and Zobel 2010, equation 32.
     if not 0 < p < 1:
@@ -74,13 +73,12 @@ def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
 
 
 def tau_ap(truth: Float64, estimate: Float64) -> float:
-    """Return tau_AP of an estimated order of systems against the true order, -1 to 1; errors at the top weigh
-    more.
+    """Return tau_AP of an estimated order of systems against the true order, -1 to 1; errors at the top weigh more.
 
     truth, estimate: float64[systems], larger is better.
 
-    Ties in the truth count as errors, ties in the estimate are not compared. NaN if the estimate is constant.
-    Raises BadValue for different lengths.
+    Ties in the truth count as errors, ties in the estimate are not compared; NaN if it is constant. Raises
+    BadValue for different lengths.
     """
     # Yilmaz, Aslam and Robertson 2008, without ties. tauAP_b of Urbano and Marrero 2017 (tauap_b of autojudge)
     # is the mean of this and of the same with truth and estimate exchanged.
@@ -95,7 +93,7 @@ def tau_ap(truth: Float64, estimate: Float64) -> float:
 
 
 def spearman(a: Float64, b: Float64) -> float:
-    """Return Spearman's rank correlation of two vectors, -1 to 1, with mean ranks for ties; NaN if one is constant.
+    """Return Spearman's rank correlation, -1 to 1, with mean ranks for ties; NaN if one vector is constant.
 
     Raises BadValue for different lengths.
     """
@@ -118,13 +116,12 @@ def order_interval(
     steps: int,
     limits: tuple[float, float] = (-1.0, 1.0),
 ) -> tuple[float, float]:
-    """Return the 95% interval (low, high) of a statistic of two orders of systems.
+    """Return the 95% interval (low, high) of a statistic of two orders of systems; (NaN, NaN) for one query
+    or undefined values.
 
-    resampled: the statistic on resampled queries, NaN ignored.
+    resampled: the statistic on resampled queries, NaN ignored; if it never varies, (value, value) comes back.
     steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
     limits: least and largest possible value.
-
-    (NaN, NaN) for one query, or if `value` or all of `resampled` is NaN. (value, value) if it never varies.
     """
     # Resampled orders hold the noise of two draws and agree less than measured ones, so their percentiles lie
     # below the value. Only their spread is used, around the value, with Student's t: on the scale of Fisher's
@@ -211,8 +208,8 @@ def order_agreement(
     runs: {system: its run}.
     test: the paired test, in TESTS, by which pairs of systems differ.
 
-    Raises BadValue for fewer than two systems or shared queries, a system that answers none of these queries,
-    and a measure without a direction.
+    Raises BadValue for fewer than two systems or shared queries, a system that answers none of these, and a
+    measure without a direction.
     """
     if problem := no_direction_note([str(measure)]):
         raise BadValue(f"{problem[0]}; order systems by another measure")
@@ -283,8 +280,7 @@ def _decisions(values: Float64, test: str) -> Float64:
 
 
 def order_tables(results: Sequence[OrderAgreement]) -> tuple[Table, ...]:
-    """Return tables of the systems' means under both sets of labels, best by the first on top, and of the
-    agreement of their orders."""
+    """Return tables of the systems' means by both sets of labels, best by the first on top, and of their agreement."""
     tables = []
     for one in results:
         first, second = one.labels

@@ -1,4 +1,4 @@
-"""Groups of related queries: paraphrases and typos of one question, or one query under several instructions."""
+"""Groups of related queries, such as paraphrases, typos or other instructions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from weir.stats.significance import exact_mean
 
 @dataclass(frozen=True)
 class WithinGroups:
-    """The values of a measure within groups of queries, averaged over the groups; 95% intervals resample groups."""
+    """The values of a measure within groups of queries, averaged over groups; 95% intervals resample groups."""
 
     measure: str
     groups: int
@@ -48,7 +48,7 @@ class WithinGroups:
 
 
 def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
-    """Return mean, worst, best and spread within groups of queries, for each measure; undefined values are left out.
+    """Return mean, worst, best and spread within groups of queries, for each measure, ignoring undefined values.
 
     Raises BadValue if a measure has no defined value.
     """
@@ -94,10 +94,10 @@ def p_mrr(
     makes irrelevant.
 
     qrels, run: cover both queries of each pair, whose identifiers end in the first and the second of `signs`.
-    changed: rankings under the changed instructions, if they are another run.
+    changed: rankings under the changed instructions, if another run.
 
-    1 is best, 0 means no change, -1 worst; a document that is not returned ranks after all that are. Pairs are
-    named without `signs`, and left out if no document becomes irrelevant; raises BadValue if all are.
+    1 is best, 0 no change, -1 worst; a missing document ranks last. Pairs are named without `signs`, and left
+    out if no document becomes irrelevant; raises BadValue if all are.
     """
     # A document of rank o under the original instruction and c under the changed one has the value 1 - o / c if
     # it falls and c / o - 1 if it rises, averaged over documents. Weller et al. 2024 (FollowIR); ranks as Weir

@@ -1,4 +1,4 @@
-"""Tests that draw at random: the paired randomisation (permutation) test and the bootstrap-shift test."""
+"""The paired randomisation (permutation) test and the bootstrap-shift test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROUNDING = 1e-12
 
 
 def exact_p_values(rows: Float64) -> Float64:
-    """Return each row's exact two-sided p-value of the randomisation test, over all sign patterns, float64[rows].
+    """Return each row's exact two-sided p-value of the randomisation test, float64[rows].
 
     rows: float64[rows, differences] without zeros; memory grows with 2^(differences / 2).
     """
@@ -36,7 +36,7 @@ def exact_p_values(rows: Float64) -> Float64:
 
 
 def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return bool[rows], True for each row whose randomisation test has a p-value below about `level`.
+    """Return True for each row whose randomisation test has a p-value below about `level`, bool[rows].
 
     rows: float64[rows, differences], a dozen differences or more.
     """
@@ -56,7 +56,7 @@ def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
 
 
 def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return bool[rows], True for each row whose bootstrap-shift test has a p-value below about `level`.
+    """Return True for each row whose bootstrap-shift test has a p-value below about `level`, bool[rows].
 
     rows: float64[rows, differences].
     """
@@ -88,11 +88,10 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
 def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return two-sided p-values of the paired randomisation test of mean differences, float64[pairs].
 
-    Exact, from all sign patterns of the nonzero differences, if there are no more patterns than draws.
+    Exact if the nonzero differences have no more sign patterns than `draws`.
 
     values: float64[systems, queries], without NaN.
-    pairs: int64[pairs, 2], systems to compare.
-    draws: number and seed of random sign patterns.
+    pairs: systems to compare, int64[pairs, 2].
     """
     # Fisher 1935; Smucker, Allan and Carterette 2007.
     p = np.empty(len(pairs))
@@ -119,10 +118,10 @@ def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return two-sided p-values of the bootstrap-shift test of mean differences, float64[pairs].
 
-    Queries are drawn with replacement, and resampled means shifted to zero. Too liberal for few queries.
+    Too liberal for few queries.
 
     values: float64[systems, queries].
-    pairs: int64[pairs, 2], systems to compare.
+    pairs: systems to compare, int64[pairs, 2].
     """
     # Savoy 1997; Urbano, Lima and Hanjalic 2019, who shift by the mean of the resampled means, which is the
     # observed mean up to Monte Carlo error.
@@ -133,14 +132,13 @@ def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64
 
 
 def enumerated(differing: int, draws: int) -> bool:
-    """Return True if an exact test enumerates all sign patterns of `differing` nonzero differences: if there
-    are at most about `draws`."""
+    """Return True if all sign patterns of `differing` nonzero differences are at most about `draws`."""
     # Flipping the sign of the first difference mirrors every sum, so half the patterns tell all.
     return differing <= draws.bit_length()
 
 
 def exact_p(differences: Float64) -> float:
-    """Return the exact two-sided p-value of the randomisation test of these differences; 1 for none."""
+    """Return the exact two-sided p-value of the randomisation test of differences; 1 for none."""
     if len(differences) == 0:
         return 1.0
     sums = differences[:1].copy()

@@ -1,4 +1,4 @@
-"""Statistical power: minimum detectable effects, numbers of queries needed, and tests of equivalence."""
+"""Statistical power: detectable effects, numbers of queries needed, and tests of equivalence."""
 
 # Power is that of the test at the level that its correction leaves. The deviation of the differences is estimated
 # from the data, so power is the probability in new data, averaged over that estimate's error.
@@ -65,8 +65,7 @@ class Family:
     correct: str = "holm"
 
     def level(self, alpha: float, others: float) -> float:
-        """Return the level at which a test is significant if `others` other tests of the family are;
-        interpolated for fractions."""
+        """Return the level at which a test is significant if `others` (perhaps a fraction) of the family are."""
         low = math.floor(others)
         one = level_met(self.correct, self.tests, low, alpha)
         if low == others:
@@ -97,7 +96,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Need:
-    """The present power for a true difference, and the number of queries needed for the required power."""
+    """The present power for a true difference, and the queries needed for the required power."""
 
     effect: float
     power: float
@@ -108,8 +107,7 @@ class Need:
 @dataclass(frozen=True, repr=False)
 class PowerPlan:
     """The smallest difference that a test can show with the present queries, and the queries that given
-    differences need.
-    """
+    differences need."""
 
     measure: str
     queries: int
@@ -144,14 +142,14 @@ def plan(
     test: str = TEST,
     names: tuple[str, str] = ("first", "second"),
 ) -> PowerPlan:
-    """Return the power plan for two systems from their differences, float64[queries].
+    """Return the power plan for two systems from their differences, float64[queries]; nothing is planned if
+    all are equal.
 
     effects: true differences to find.
     wanted: required probability of finding them.
     test: "permutation", "t" or "bootstrap-shift".
 
-    Nothing is planned if all differences are equal. Raises BadValue for fewer than two queries, numbers out of
-    range, and a test of unknown power.
+    Raises BadValue for fewer than two queries, numbers out of range, and a test of unknown power.
     """
     n = len(differences)
     if n < 2:
@@ -186,8 +184,7 @@ def reach(
 
     test: a name in TESTS.
     units: number of queries or datasets.
-    family: the tests corrected together, all assumed to have their smallest p-values.
-    systems: number of systems.
+    family: the tests corrected together, all with their smallest p-values.
     beside: smallest p-values of tests in other tables of the family.
     """
     draws = draws or Draws()
@@ -208,10 +205,9 @@ def reach(
 
 
 def excess_kurtosis(rows: Float64) -> float:
-    """Return one excess kurtosis pooled over the rows of float64[rows, n], rounded to 0.25 and cut at
-    KURTOSIS_BOUNDS.
+    """Return the excess kurtosis pooled over float64[rows, n], rounded to 0.25 and cut at KURTOSIS_BOUNDS.
 
-    For n < 10 it is shrunk towards KURTOSIS_PRIOR; 0 for n < 4, or rows that do not vary.
+    Shrunk towards KURTOSIS_PRIOR for n < 10; 0 for n < 4 or constant rows.
     """
     # The sum of the rows' fourth k-statistics over that of unbiased squared variances: Fisher 1930; Tukey 1956
     # (polykays).
@@ -249,8 +245,8 @@ def power(
     test: "permutation", "t" or "bootstrap-shift".
     pilot: number of queries from which the deviation was estimated, by default `queries`.
 
-    Without deviation the power is 1, or 0 if so few queries cannot reach alpha; of a difference of 0 it is alpha.
-    Raises BadValue for fewer than two queries, a negative deviation, alpha outside 0..1 or a test of unknown power.
+    alpha for a difference of 0; without deviation 1, or 0 if so few queries cannot reach alpha. Raises
+    BadValue for fewer than two queries, numbers out of range or a test of unknown power.
     """
     detection = _checked(min(queries, pilot or queries), deviation, alpha, test)
     if deviation == 0:
@@ -270,12 +266,12 @@ def detectable(
     kurtosis: float = 0.0,
 ) -> float:
     """Return the smallest true difference that a two-sided paired test finds with probability `wanted`;
-    infinite if there is none.
+    infinite if none.
 
-    deviation, test, kurtosis: parameters of `power`.
+    deviation, test, kurtosis: as for `power`.
     family: the tests corrected together.
 
-    Raises the errors of `power`, and BadValue for `wanted` not between alpha and 1.
+    Raises BadValue as `power`, and for `wanted` not between alpha and 1.
     """
     _checked(queries, deviation, alpha, test, wanted)
     shift = _smallest_shift(test, queries, wanted, alpha, family, kurtosis)
@@ -294,8 +290,9 @@ def queries_needed(
     """Return the number of queries, from 2, that find a true difference with probability `wanted`; None above
     ten million.
 
-    deviation, kurtosis, test: parameters of `power`.
-    pilot: number of queries from which the deviation was estimated; by default as many as are needed.
+    deviation, kurtosis, test: as for `power`.
+    pilot: number of queries from which the deviation was estimated; None for as many as are needed.
+
     Raises BadValue for a difference of 0 and other numbers out of range.
     """
     detection = _checked(2 if pilot is None else pilot, deviation, alpha, test, wanted)
@@ -330,7 +327,7 @@ def queries_needed(
 
 
 def equivalence(differences: Float64, margin: float) -> float:
-    """Return the p-value of the claim that the true mean difference is within -margin to +margin.
+    """Return the p-value of the claim that the true mean difference is within ±margin.
 
     Raises BadValue for a margin that is not positive or fewer than two differences.
     """
@@ -512,8 +509,8 @@ def _checked(
 
 
 def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
-    """Return a sentence on why so few queries (`units` of a noun `unit`) or draws can show no difference, and
-    how many would.
+    """Return a sentence on why so few queries (`units` of the noun `unit`) or draws can show no difference,
+    and how many would.
 
     tests: number of tests corrected together.
     """

@@ -1,4 +1,4 @@
-"""Preferences between pairs of systems or documents: win rates, and an order by the Bradley-Terry model."""
+"""Preferences between systems or documents: win rates, and an order by the Bradley-Terry model."""
 
 from __future__ import annotations
 
@@ -90,10 +90,7 @@ def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
 
 
 def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
-    """Return for each compared pair the win rate of the name that sorts first, ordered by names.
-
-    A tie is half a win, and each query weighs the same.
-    """
+    """Return the win rate of each compared pair (of the name that sorts first), by name; queries weigh the same."""
     names = sorted({name for one in preferences for name in (one.first, one.second)})
     rates = []
     for first, second in combinations(names, 2):
@@ -118,10 +115,7 @@ def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
 
 
 def bradley_terry(preferences: Sequence[Preference]) -> tuple[tuple[Strength, ...], str]:
-    """Return (maximum-likelihood strengths, largest first, ""), or ((), the reason why there are none).
-
-    A tie is half a win for each. Intervals allow for dependent judgments of a query.
-    """
+    """Return (maximum-likelihood strengths, largest first, ""), or ((), reason) if there are none."""
     # Bradley and Terry 1952. They are finite where nobody, alone or with others, has won or lost all comparisons
     # with the rest (Ford 1957). Intervals: the sandwich of Huber 1967 with a sum for each query, Student's t.
     names = sorted({name for one in preferences for name in (one.first, one.second)})

@@ -1,4 +1,4 @@
-"""Queries that a run wins and loses against another, and the relevant documents that moved."""
+"""Queries that a run wins and loses against another, and relevant documents that moved."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class QueryValues:
 
 @dataclass(frozen=True, repr=False)
 class QueryDifferences:
-    """The comparison, query by query, of a second run with a first, on the queries for which both have a value."""
+    """A second run compared with a first, query by query, where both have a value."""
 
     measure: str
     first: str
@@ -104,6 +104,7 @@ def query_differences(
     """Return the comparison of a second run with a first, query by query.
 
     top: number of largest gains, and of largest losses, to list.
+
     Raises BadValue if no query has a value in both, a run answers none, or judgments or conventions differ;
     UnknownName for a measure that was not computed.
     """
@@ -150,8 +151,7 @@ def query_differences(
 
 
 def with_documents(differences: QueryDifferences, qrels: Qrels, first: Run, second: Run) -> QueryDifferences:
-    """Return the differences, each listed query with the relevant documents whose ranks changed most
-    (`shifts`)."""
+    """Return the differences; each listed query gets its relevant documents whose ranks changed most."""
     return _each(differences, lambda one: replace(one, documents=shifts(one.query, qrels, first, second)))
 
 
@@ -159,8 +159,7 @@ def shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ..
     """Return up to three relevant documents of a query whose ranks changed most between two runs, largest
     change first.
 
-    A change counts by the difference of 1 / log2(rank + 1), 0 if not returned. () for a query without
-    judgments.
+    Changes are of 1 / log2(rank + 1), 0 if not returned; () for a query without judgments.
     """
     q = int(qrels.queries.codes([query])[0])
     if q < 0:
@@ -184,9 +183,7 @@ def shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ..
 def with_texts(
     differences: QueryDifferences, queries: Queries | None, corpus: Corpus | None
 ) -> QueryDifferences:
-    """Return the differences with the texts of queries and documents that the collection has.
-
-    queries, corpus: None leaves their texts out.
+    """Return the differences with the collection's texts of queries and documents; None leaves them out.
 
     Raises BadValue if the collection has none of the queries.
     """
@@ -210,7 +207,7 @@ def with_texts(
 
 
 def described(moved: Sequence[Shift], corpus: Corpus) -> tuple[Shift, ...]:
-    """Return the shifts with titles and shortened texts of the documents that the corpus has."""
+    """Return the documents with titles and shortened texts, where the corpus has them."""
     codes = corpus.ids.codes([shift.document for shift in moved]).tolist()
     return tuple(
         replace(
@@ -233,7 +230,7 @@ def _each(
 
 
 def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
-    """Return the rank of each document for a query, int64[documents]; 0 if the run lacks the document or query."""
+    """Return the rank of each document for a query, int64[documents]; 0 if not ranked."""
     q = int(run.queries.codes([query])[0])
     if q < 0:
         return np.zeros(len(documents), np.int64)

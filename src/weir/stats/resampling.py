@@ -1,4 +1,4 @@
-"""Random signs, bootstrap samples of queries, and intervals of means."""
+"""Bootstrap samples of queries, random signs, and intervals of means."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def sign_sums(values: Float64, draws: int, generator: np.random.Generator) -> It
 def resampled_sums(columns: Float64, resamples: int, generator: np.random.Generator) -> Iterator[Float64]:
     """Yield sums over queries drawn with replacement, in blocks float64[samples of the block, columns].
 
-    columns: float64[columns, queries]; all are summed over the same samples.
+    columns: float64[columns, queries], summed over the same samples.
     """
     by_query = summable(columns).T
     for counts in resampled_counts(columns.shape[1], resamples, generator, _cells(len(columns))):
@@ -85,7 +85,7 @@ def resampled_counts(
 ) -> Iterator[Float64]:
     """Yield how often each query occurs in samples drawn with replacement, in blocks float64[samples, queries].
 
-    A block is valid until the next, which reuses its memory.
+    A block's memory is reused by the next.
 
     cells: approximate block size.
     """
@@ -116,8 +116,7 @@ def resampled_counts(
 
 
 def summable(rows: Float64) -> Float64:
-    """Return each row rounded to multiples of a power of two, float64[rows, n], so that sums are exact in any
-    order."""
+    """Return rows rounded slightly, float64[rows, n], so that sums are exact in any order."""
     # A value moves by less than one part in 2^51 / Q of the largest: 2e-12 for 7,000 queries.
     most = np.abs(rows).max(axis=1, keepdims=True) * rows.shape[1]
     unit = np.ldexp(1.0, np.frexp(most)[1] - 52)
@@ -164,7 +163,7 @@ _NO_VARIANCE = 1e-24
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over queries and its interval; NaN bounds if there is no interval."""
+    """A mean over queries and its interval; NaN bounds if there is none."""
 
     mean: float
     low: float
@@ -195,13 +194,13 @@ def fewest(level: float = LEVEL) -> int:
 
 
 def has_percentile(p: int, count: int) -> bool:
-    """Return True if `count` values have a p-th percentile: at least one value is expected beyond it."""
+    """Return True if at least one of `count` values is expected beyond the p-th percentile."""
     return count * (100 - p) >= 100
 
 
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
-    """Return the mean of each measure (geometric for geometric measures) with its interval by `mean_bounds`, over
-    the queries with a value."""
+    """Return the mean of each measure over the queries with a value (geometric for geometric measures), with
+    its interval."""
     # Resampled in id order and from the same seed for each measure.
     values = scores.values[:, scores.id_order()]
     defined = ~np.isnan(values)
@@ -221,7 +220,7 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
 
 
 def interval_methods(scores: Scores) -> list[Literal["wilson", "student", "percentile bootstrap"]]:
-    """Return the method by which `intervals` computes the interval of each measure."""
+    """Return the method of each measure's interval by `intervals`."""
     found: list[Literal["wilson", "student", "percentile bootstrap"]] = []
     for measure, row in zip(scores.measures, scores.values, strict=True):
         unit = np.array([_within_unit(measure, row)])
@@ -235,7 +234,7 @@ def _within_unit(measure: str, values: Float64) -> bool:
 
 
 def or_nan(ends: Sequence[float]) -> tuple[float, float]:
-    """Return (low, high) with each NaN as the object `math.nan`, so that equal tuples compare as equal."""
+    """Return (low, high) with each NaN as `math.nan`, so that equal tuples compare as equal."""
     low, high = (math.nan if math.isnan(end) else end for end in ends)
     return low, high
 
@@ -249,9 +248,9 @@ def interval(
 ) -> tuple[float, float]:
     """Return the interval (low, high) of the mean of `values`, float64[n], ignoring NaN.
 
-    unit: True if values are within 0..1. Other parameters are as in `mean_bounds`.
+    unit: True if values are within 0..1.
 
-    (NaN, NaN) for fewer than `fewest` values, or equal ones unless 0 or 1 with `unit`.
+    (NaN, NaN) for fewer than `fewest` values, and for equal ones, except 0 or 1 with `unit`.
     """
     rows = values[None, ~np.isnan(values)]
     return or_nan(mean_bounds([rows], generator, level, resamples, np.array([unit]))[0].tolist())
@@ -263,13 +262,13 @@ def ratio_interval(
     less: tuple[Float64, Float64] | None = None,
     level: float = LEVEL,
 ) -> tuple[float, float]:
-    """Return percentile bootstrap bounds (low, high) of a ratio of two sums over queries, or of its difference
+    """Return the bootstrap interval (low, high) of a ratio of two sums over queries, or of its difference
     from the ratio `less`.
 
-    parts: (numerator, denominator) by query, float64[queries] each; `less` likewise.
+    parts: (numerator, denominator) of each query, float64[queries] each; `less` likewise.
 
-    Samples with a denominator of 0 are left out; NaN if none remains, or for fewer than `fewest` queries.
-    Raises BadValue for a level outside 0..1.
+    NaN for fewer than `fewest` queries, or if all resampled denominators are 0. Raises BadValue for a level
+    outside 0..1.
     """
     _check_level(level)
     columns = np.stack([*parts, *(less or ())])
@@ -287,7 +286,7 @@ def ratio_interval(
 
 
 def resampled_means(values: Float64, generator: np.random.Generator, resamples: int) -> Float64:
-    """Return means of bootstrap samples of `values`, float64[resamples]; of each row of a matrix,
+    """Return means of bootstrap samples of `values`, float64[resamples]; of the rows of a matrix,
     float64[resamples, rows]."""
     sums = _all_sums(np.atleast_2d(values), resamples, generator)
     means: Float64 = sums / values.shape[-1]
@@ -325,12 +324,12 @@ def mean_bounds(
     """Return bounds of the mean of the parts' means for each row, float64[rows, 2]: Wilson's for shares,
     Student's for few values, else percentile bootstrap.
 
-    parts: float64[rows, queries] each, without NaN. A single part gives a plain mean.
-    generator, resamples: of the bootstrap. None draws from the fixed SEED.
-    unit: bool[rows], True if a row's values are within 0..1; None if no row's are.
+    parts: float64[rows, queries] each, without NaN; a single part gives a plain mean.
+    generator, resamples: of the bootstrap; None draws from the fixed SEED.
+    unit: True if a row's values are within 0..1, bool[rows]; None if no row's are.
     geometric: values are logarithms, and each part's mean is exponentiated.
 
-    NaN for fewer than `fewest` values, a part of one value, or equal values, unless 0 or 1 with `unit`.
+    NaN for fewer than `fewest` values, a part of one value, and equal values, except 0 or 1 with `unit`.
     Raises BadValue for a level outside 0..1.
     """
     _check_level(level)
@@ -371,7 +370,7 @@ def _small_rows(
 
 
 def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return (low, high), Wilson's bounds of the share `successes` / `count`; `count` must be above 0."""
+    """Return Wilson's bounds (low, high) of the share `successes` / `count`; `count` must be above 0."""
     # Wilson 1927.
     z2 = normal_quantile((1 + level) / 2) ** 2
     share = successes / count
@@ -382,10 +381,8 @@ def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[fl
 
 
 def share_below(successes: int, count: int) -> float:
-    """Return the exact one-sided 95% upper bound of a share (Clopper-Pearson); 1 for no trials.
-
-    successes, count: of the trials observed.
-    """
+    """Return the exact one-sided 95% upper bound of the share `successes` / `count` (Clopper-Pearson); 1 for
+    no trials."""
     # Clopper and Pearson 1934: the largest share with which so few are seen as often as 1 - LEVEL.
     if successes >= count:
         return 1.0
@@ -402,7 +399,7 @@ def few_bounds(
     """Return Student's bounds (low, high) of the mean of the parts' means; NaN without variance.
 
     parts: float64[queries] each.
-    level, unit, geometric: parameters of `mean_bounds`.
+    level, unit, geometric: as for `mean_bounds`.
     """
     if geometric and len(parts) == 1:
         low, high = few_bounds(parts, level)
@@ -447,7 +444,7 @@ def few_bounds(
 def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws, geometric: bool = False) -> Float64:
     """Return means over resampled datasets, with queries resampled within each, float64[draws.count, systems].
 
-    datasets: each dataset's parts, float64[systems, queries]; its value is the mean of its parts' means.
+    datasets: the parts of each, float64[systems, queries]; its value is the mean of their means.
     geometric: values are logarithms, and each part's mean is exponentiated.
     """
     # Somewhat wide, as the means of datasets vary with their queries already. Davison and Hinkley 1997, section
@@ -479,10 +476,11 @@ INTERVALS: Registry[Bounds] = Registry("interval")
 
 
 def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = None) -> Float64:
-    """Return lower and upper bounds of the mean of each row, float64[rows, 2]; NaN for a constant row.
+    """Return the bounds of each row's mean, float64[rows, 2]; NaN for a constant row.
 
     rows: float64[rows, queries] without NaN.
     how: "t", "percentile", "bca" or "studentised"; raises UnknownName for another.
+
     Raises BadValue for a level outside 0..1 or fewer than two queries.
     """
     function = INTERVALS.get(how)
@@ -505,8 +503,7 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
 
 
 def resampled(rows: Float64, draws: Draws) -> tuple[Float64, Float64]:
-    """Return (means, standard errors) of bootstrap samples, float64[draws, rows] each; all rows use the same
-    samples.
+    """Return (means, standard errors) of bootstrap samples, float64[draws, rows] each, the same samples for all rows.
 
     rows: float64[rows, queries].
     """
@@ -549,10 +546,9 @@ def bca(values: Float64, means: Float64, errors: Float64, level: float) -> Seque
 
 @INTERVALS.register("studentised")
 def studentised(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return the (lower, upper) bound of the bootstrap-t interval of the mean of `values`, float64[n].
+    """Return the bootstrap-t interval (low, high) of the mean of `values`, float64[n].
 
-    means, errors: float64[resamples], mean and standard error of each resample; resamples of equal values are
-        left out.
+    means, errors: of each resample, float64[resamples]; an error of 0 is left out.
     """
     # Efron and Tibshirani 1993, section 12.5.
     mean = float(values.mean())
@@ -564,7 +560,7 @@ def studentised(values: Float64, means: Float64, errors: Float64, level: float) 
 
 @INTERVALS.register("t")
 def student(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return Student's (lower, upper) bound of the mean of two or more values; `means` and `errors` are not used."""
+    """Return Student's interval (low, high) of the mean of two or more values; `means` and `errors` are not used."""
     n = len(values)
     mean = float(values.mean())
     error = math.sqrt(float(np.sum((values - mean) ** 2)) / (n - 1) / n)
@@ -580,8 +576,8 @@ _DEVIATION_ROUNDING = 1e-12
 def simultaneous_bounds(
     parts: Sequence[Float64], weights: Sequence[float], level: float = LEVEL, draws: Draws | None = None
 ) -> Float64:
-    """Return bounds of each row's weighted sum of its means on the collections, valid for all rows together,
-    float64[rows, 2].
+    """Return bounds of each row's weighted sum of its means on the collections, float64[rows, 2], valid for
+    all rows together.
 
     parts: float64[rows, queries] for each collection, two or more queries.
     weights: of the collections.
@@ -614,10 +610,10 @@ def simultaneous_bounds(
 
 
 def two_level_bounds(parts: Sequence[Sequence[Float64]], level: float, draws: Draws) -> Float64:
-    """Return bounds of each system's mean over datasets, by resampling datasets and their queries, valid for
-    all systems together, float64[systems, 2].
+    """Return bounds of each system's mean over datasets, float64[systems, 2], valid for all together;
+    datasets and queries are resampled.
 
-    parts: for each dataset the float64[systems, queries] values of its parts.
+    parts: for each dataset the values of its parts, float64[systems, queries].
     """
     means = two_level_means(parts, draws)
     center = np.mean([np.mean([p.mean(axis=1) for p in dataset], axis=0) for dataset in parts], axis=0)

@@ -1,4 +1,4 @@
-"""The noise of systems that answer differently in each run, and bounds and tests that allow for it."""
+"""Noise of systems that answer differently in each run, with bounds and tests that allow for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weir.stats.significance import deviation_of, exact_mean
 
 @dataclass(frozen=True)
 class RunNoise:
-    """The variance of a mean over queries between repeated runs of a system."""
+    """The variance of a system's mean over queries between repeated runs."""
 
     measure: str
     variance: float
@@ -26,7 +26,7 @@ class RunNoise:
     def error(self, differences: Float64) -> tuple[float, float]:
         """Return (standard error, degrees of freedom) of the mean difference of two systems with this noise.
 
-        differences: float64[n], two or more.
+        differences: of queries, two or more.
         """
         # Both systems are taken to be as noisy as the one that was asked again (Satterthwaite 1946). Noise that differs
         # from query to query is counted twice, as differences vary with it: the error is rather too large.
@@ -38,13 +38,12 @@ class RunNoise:
         return math.sqrt(total), total**2 / parts
 
     def bound(self, differences: Float64, level: float) -> float:
-        """Return the one-sided lower bound of the mean difference of two noisy systems, at confidence `level`."""
+        """Return the lower bound of the mean difference of two noisy systems, one-sided at confidence `level`."""
         error, degrees = self.error(differences)
         return exact_mean(differences) - (student_quantile(level, degrees) * error if error else 0.0)
 
     def tail(self, differences: Float64) -> float:
-        """Return the one-sided p-value of the claim that the mean difference of two noisy systems is above 0; 0
-        or 1 without variance."""
+        """Return the one-sided p-value of a mean difference above 0 of two noisy systems; 0 or 1 without variance."""
         error, degrees = self.error(differences)
         mean = exact_mean(differences)
         return student_tail(mean / error, degrees) if error else float(mean <= 0)

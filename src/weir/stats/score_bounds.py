@@ -46,7 +46,7 @@ class Unjudged:
     def of(runs: Sequence[Run], qrels: Qrels, k: int, highest: float = 0) -> Unjudged:
         """Return the unjudged documents in the top k of any of these runs, for judged queries.
 
-        highest: grade that an unjudged document may get, if larger than the largest in `qrels`.
+        highest: grade that they may get, if above the largest in `qrels`.
         """
         tops = [run.top(k) for run in runs]
         codes, distinct = distinct_strings(
@@ -67,7 +67,7 @@ class Unjudged:
         return Unjudged(wider, query[rows].astype(np.int32), doc[rows].astype(np.int32), rank[rows], grade)
 
     def ranks_in(self, run: Run, k: int) -> Int64:
-        """Return each unjudged document's rank in a run's top k, int64[n]; k + 1 if it is absent."""
+        """Return each unjudged document's rank in a run's top k, int64[n]; k + 1 if absent."""
         top, docs = run.top(k), len(self.qrels.docs)
         query = self.qrels.queries.codes(top.queries.strings)[top.query_of_row()].astype(np.int64)
         pair = query * docs + self.qrels.docs.codes(top.docs.strings)[top.doc]
@@ -80,8 +80,7 @@ class Unjudged:
         return ranks
 
     def filled(self, relevant: NDArray[np.bool_]) -> Qrels:
-        """Return the judgments with the unjudged documents selected by `relevant`, bool[n], at the highest
-        grade; the others stay unjudged."""
+        """Return the judgments, with the unjudged documents marked in `relevant`, bool[n], at the highest grade."""
         qrels = self.qrels
         return Qrels.from_columns(
             qrels.queries,
@@ -106,10 +105,10 @@ class ScoreBounds:
 def score_bounds(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, highest: float = 0
 ) -> dict[str, ScoreBounds]:
-    """Return {run: bounds of its scores over all possible judgments of the unjudged documents that any run
-    returns within the measure's cut-off}.
+    """Return {run: bounds of its scores over all possible judgments of documents that are unjudged and in the
+    top k of any run}.
 
-    highest: grade that an unjudged document may get, if larger than the largest in `qrels`.
+    highest: grade that an unjudged document may get, if above the largest in `qrels`.
 
     Raises BadValue for a measure of unknown bounds, or without a cut-off of at most MOST_RANKS.
     """
@@ -163,8 +162,8 @@ def _bounds_by_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreB
 
 
 def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
-    """Return two arrays: nDCG's numerator over judged documents, float64[queries], and the discount at the rank of
-    each unjudged document, float64[n], 0 beyond the cut-off."""
+    """Return (nDCG's numerator over judged documents, float64[queries]; discount at each unjudged document's
+    rank, float64[n], 0 if not in the top k)."""
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
     query, judged_rank, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)
@@ -188,7 +187,7 @@ def most_above(
     """Return the largest difference of two runs' nDCG, `over` minus `under`, over all possible judgments,
     float64[queries].
 
-    over, under: results of `discounted`; zeros for `under` give the largest score of one run.
+    over, under: from `discounted`; zeros for `under` give the largest score of a run.
     """
     # With n[g] unjudged documents gaining g or more, the numerator is largest if those of the largest weights
     # gain most. Numerator and ideal are then sums over the levels g, so that the largest `numerator - value *
@@ -250,12 +249,12 @@ def _largest_ratio(
 def turning_pairs(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE
 ) -> dict[tuple[str, str], bool]:
-    """Return {(better run, worse run): detected} for the pairs whose order by mean score the unjudged documents
-    can reverse.
+    """Return {(better run, worse run): detected} for the pairs whose order by mean the unjudged documents can
+    reverse.
 
     measure: an nDCG; raises BadValue for a measure of unknown bounds.
 
-    `detected` is True if the default test would find their difference with a power of 80%.
+    `detected` is True if the default test would find such a difference with a power of 80%.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k)

@@ -1,4 +1,4 @@
-"""Rows of results made from scores, their tables, and the notes below them."""
+"""Rows of result tables, and the notes below them."""
 
 from __future__ import annotations
 
@@ -68,8 +68,7 @@ def _score_notes(scores: Scores) -> tuple[Note, ...]:
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
-    """Return the notes on several systems' scores: a note of all systems once, others with the systems' names
-    before them.
+    """Return the notes on several systems' scores; a note on some systems begins with their names.
 
     scores: {system: its scores}.
     """
@@ -142,8 +141,8 @@ def _other_texts_notes(scores: Mapping[str, Scores]) -> list[Note]:
 
 
 def row_notes(rows: Iterable[Row]) -> list[Note]:
-    """Return notes on the rows of a grid, such as on unanswered queries, wide ties and few judged documents;
-    rows of groups do not count."""
+    """Return notes on rows, such as on unanswered queries, wide ties and few judged documents; rows of groups
+    are ignored."""
     rows = [row for row in rows if not row.group and row.groups is None]
     unanswered = {(r.system, r.dataset): r for r in rows if r.answered < r.queries}
     worst = sorted(unanswered.values(), key=lambda r: r.answered / r.queries)
@@ -189,8 +188,7 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
 
 
 def answered_rate(row: Row) -> float | None:
-    """Return the mean share of judged documents in the top 10 over answered queries (over all in the mean by
-    `empty=left-out`); None if unknown or if no query was answered."""
+    """Return the mean share of judged documents in the top 10 over answered queries; None if unknown."""
     if row.judged_at_10 is None or not row.answered:
         return None
     if "missing=" in row.conventions or _with_unanswered(row):
@@ -233,7 +231,7 @@ def _judged_notes(rates: Mapping[str, float], whose: str, compared: bool = True)
 
 
 def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list[Note]:
-    """Return notes on fractional grades, grades that look like scores, and the origin of judgments; [] if none."""
+    """Return notes on fractional grades, grades that look like scores, and the origin of judgments."""
     notes = []
     between = int(np.count_nonzero((qrels.grade > 0) & (qrels.grade < 1)))
     for measure in measures if between else ():
@@ -270,8 +268,8 @@ def scored(
 ) -> Scores:
     """Return the scores of a ranking, with notes on judgments, cut-offs and ties.
 
-    join: returns the ranking joined with judgments, by conventions.
-    gate: calibrates a model's labels among the judgments; without it they are marked as uncalibrated.
+    join: matches the ranking with judgments, by conventions.
+    gate: calibrates a model's labels; without it they are marked as uncalibrated.
     """
     judged = join(judgments, conventions)
     scores = scores_of(judged, measures, conventions)
@@ -283,7 +281,7 @@ def scored(
 
 
 def uncalibrated(qrels: Qrels) -> LabelUse | None:
-    """Return a `LabelUse` with a warning if some judgments have a model as their origin, else None."""
+    """Return a `LabelUse` with a warning if the origin of some judgments is a model, else None."""
     if qrels.origin is None:
         return None
     rows = qrels.origin.of_models()
@@ -309,10 +307,9 @@ def without_relevant(queries: int, judged: int) -> str:
 
 
 def own_counts(judged: Judged) -> tuple[int, int]:
-    """Return (number of rankings that begin with the query's own document, number with it in the top
-    OWN_DEPTH).
+    """Return (rankings that begin with the query's own document, rankings with it in the top OWN_DEPTH).
 
-    The second is 0 if own documents are judged relevant, as then they may be meant.
+    The second is 0 if an own document is judged relevant.
     """
     qrels, near = judged.judgments, judged.own_near
     meant = near and not (isinstance(qrels, Qrels) and not qrels.own_relevant)
@@ -320,7 +317,7 @@ def own_counts(judged: Judged) -> tuple[int, int]:
 
 
 def own_documents_said(first: int, near: int, rankings: int) -> str:
-    """Return a sentence on rankings that hold their query's own document; "" if hardly any does.
+    """Return a sentence on rankings that have their query's own document; "" if hardly any does.
 
     first, near: from `own_counts`.
     """
@@ -346,8 +343,7 @@ def noted(
     qrels: Qrels | IntentQrels | None,
     measures: tuple[Measure, ...],
 ) -> Scores:
-    """Return the scores with notes on grades, measures' names, unjudged rankings, cut-offs not reached and ties
-    of scores as float32.
+    """Return the scores with notes on grades, measures, unjudged rankings, cut-offs and ties.
 
     qrels: None if all grades are whole and of unknown origin.
     """
@@ -392,15 +388,15 @@ def noted(
 
 
 def reaches(measure: Measure, k: int) -> bool:
-    """Return True if documents tied at rank k can change the measure: its cut-off is None or at least k."""
+    """Return True if the measure reads rank k: its cut-off is None or at least k."""
     return measure.cutoff is None or measure.cutoff >= k
 
 
 def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> Note:
-    """Return a note that rankings end, at rank k, among documents of equal score, and what to do.
+    """Return a note that rankings end, at rank k, among documents of equal score.
 
     queries: number of these rankings.
-    known: it is known that documents beyond the cut have the same score.
+    known: documents beyond the cut certainly have the same score.
     searched: the documents beyond the cut were searched too.
     """
     where = f"the last document, at rank {k:,}, is tied in {counted(queries, 'query', 'queries')}"
@@ -411,11 +407,9 @@ def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> 
 
 
 def cut_depth(retrieved: Int32) -> int | None:
-    """Return the length of the longest ranking if so many have it (CUT_SHARE) that they look cut there; else
-    None.
+    """Return the length of the longest ranking if a share CUT_SHARE of rankings has it, as if cut there; else None.
 
-    retrieved: int32[queries], number of documents of each ranking; empty rankings do not count, and fewer than
-        CUT_QUERIES give None.
+    retrieved: length of each ranking, int32[queries]; fewer than CUT_QUERIES nonempty ones give None.
     """
     lengths = retrieved[retrieved > 0]
     if len(lengths) < CUT_QUERIES or (lengths == lengths.max()).mean() < CUT_SHARE:
@@ -424,10 +418,9 @@ def cut_depth(retrieved: Int32) -> int | None:
 
 
 def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[Note]:
-    """Return one note on the measures whose cut-off exceeds `depth`, the length of the longest ranking; [] if
-    none does.
+    """Return one note on the measures whose cut-off exceeds `depth`, the length of the longest ranking; [] if none.
 
-    once: words on documents that were removed from the rankings.
+    once: words on documents removed from the rankings.
     """
     beyond = sorted(name for name in measures if (parse_measure(name).cutoff or 0) > depth)
     looks = one_or_more(len(beyond), "looks", "look")
@@ -444,7 +437,7 @@ def depth_notes(
 
     depths: {system: length of its longest ranking}.
     measured: {measure: systems that have it}.
-    whole: systems whose rankings hold every relevant document, which are never too short.
+    whole: systems whose rankings have every relevant document, which are never too short.
     """
     alike: dict[tuple[str, ...], list[str]] = {}
     for measure, systems in measured.items():
@@ -457,7 +450,7 @@ def depth_notes(
 
 
 def deeper_notes(scores: Mapping[str, Scores], measures: Iterable[str] = ()) -> list[Note]:
-    """Return `depth_notes` for the depths in these scores.
+    """Return `depth_notes` on these scores.
 
     measures: by default all.
     """
@@ -472,7 +465,7 @@ def deeper_notes(scores: Mapping[str, Scores], measures: Iterable[str] = ()) -> 
 def ranked_notes(joins: Mapping[str, Judged], measures: Sequence[Measure]) -> list[Note]:
     """Return notes on rankings that leave queries unanswered or differ much in depth.
 
-    joins: {system: its ranking joined with judgments}.
+    joins: {system: its ranking matched with judgments}.
     """
     scores = {name: scores_of(joined, tuple(measures)) for name, joined in joins.items()}
     missing = {name: int(np.count_nonzero(~one.answered)) for name, one in scores.items()}
@@ -516,8 +509,7 @@ LEFT_OUT = "missing=answered-only"
 
 
 def unanswered_outcome(conventions: Iterable[str]) -> str:
-    """Return in words that unanswered queries score 0, leave the mean by all these conventions, or some of
-    them do."""
+    """Return "leave the mean" if all these conventions leave unanswered queries out, else "score 0"."""
     by_each = list(conventions)
     if all(LEFT_OUT in one for one in by_each):
         return "leave the mean"
@@ -525,7 +517,7 @@ def unanswered_outcome(conventions: Iterable[str]) -> str:
 
 
 def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
-    """Return a note on the number of unanswered queries, and whether they score 0 or leave the mean."""
+    """Return a note on the number of unanswered queries and their effect."""
     convention = f" ({LEFT_OUT})" * (LEFT_OUT in conventions)
     return Note(
         f"{missing:,} of {queries:,} judged queries are not answered and "
@@ -552,7 +544,7 @@ def _own_notes(scores: Scores) -> list[Note]:
 
 
 def never_note(measure: str, failed: int, queries: int) -> Note:
-    """Return a note on the number of queries with a failure, such as a leak, with an upper bound of their share."""
+    """Return a note on the number of queries with a failure, such as a leak, and an upper bound of their share."""
     share = "" if not failed else f", {percent(failed / queries)}"
     return Note(
         f"{measure}: {failed:,} of {counted(queries, 'query', 'queries')}{share}: below "
@@ -598,10 +590,9 @@ def _tie_ends(row: Row) -> tuple[float, float] | None:
 
 
 def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
-    """Return one note on the mean of each measure that the order of ties could change most; [] if all changes
-    are below TIES_MATTER.
+    """Return one note on the means that the order of ties can change by TIES_MATTER or more; [] if none.
 
-    named: name that mean's system and dataset, and count the other rows.
+    named: name the system and dataset.
     """
     by_measure: dict[str, list[tuple[float, Row]]] = {}
     for row in rows:
@@ -620,8 +611,8 @@ def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
 
 @checked
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
-    """Return a row for each measure: mean over the queries that count, 95% interval, and, if known, range over
-    orders of ties, judged share and mean by people's labels."""
+    """Return a row for each measure: mean, 95% interval and, if known, range over orders of ties, judged
+    share and mean by people's labels."""
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
     counted, movable = scores.counted(), scores.movable()
     ends = scores.tie_bounds() if movable.any() else np.empty((0, 2))
@@ -649,6 +640,7 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
     members: a row for each member, of one system and measure.
     values: of each member's queries, which the interval resamples within members.
     geometric: values are logarithms.
+
     Raises BadValue for no members or another number of values.
     """
     if not members or len(members) != len(values):
@@ -668,8 +660,7 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
 def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row]:
     """Return rows of each group of queries, of the macro mean, and of all queries, each with its 95% interval.
 
-    The macro mean leaves out groups in which the measure is undefined; its interval resamples queries within
-    groups.
+    The macro mean leaves out groups in which the measure is undefined.
     """
     parts = {label: result_rows(part, dataset, system) for label, part in grouped.items()}
     whole = result_rows(grouped.whole, dataset, system)
@@ -697,9 +688,9 @@ BEST = "* the best of its dataset"
 def long_table(rows: Sequence[Row], explain: bool = False) -> Table:
     """Return a table with a row for each dataset, system and group, and a column for each measure.
 
-    Cells are means with their 95% interval and, with ties=bounds, the means of the worst and best order; *
-    marks the best. Further columns: means by people's labels and judged share, if known, and queries
-    answered.
+    Cells are means with their 95% interval, and with ties=bounds the means of the worst and best order; *
+    marks the best.
+
     explain: say how the intervals were made.
     """
     by_line: dict[tuple[str, str, str], dict[str, Row]] = {}
@@ -766,8 +757,7 @@ def _lacking(row: Row) -> str:
 
 
 def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return each sentence on a model's labels in these rows once, after the collection's name if there are
-    several."""
+    """Return each sentence on a model's labels in these rows once, after the dataset's name if there are several."""
     labels, datasets = dict[tuple[str, str], None](), set[str]()
     for row in rows:
         datasets.add(row.dataset)
@@ -779,8 +769,8 @@ def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def shows_judged(rows: Sequence[Row]) -> bool:
-    """Return True if a table should have a column Judged@10: known for some row and every answered group, and
-    not itself a measure."""
+    """Return True if a table should have a column Judged@10: some row and every answered group know it, and
+    it is no measure here."""
     rated = False
     for row in rows:
         if row.measure == JUDGED or (row.group and row.answered and row.judged_at_10 is None):

@@ -1,5 +1,4 @@
-"""Bounds of a mean and e-values that stay valid however often one looks at growing data in random order
-(`by_lot`).
+"""Bounds of a mean and e-values that stay valid however often one looks at growing data in random order.
 
 An e-value measures evidence: if the claim is true, it ever reaches 20 with a probability of at most 5%.
 """
@@ -32,8 +31,7 @@ _ROUNDING = 1e-9
 
 
 def e_values(differences: Float64, bound: float = 0.0) -> Float64:
-    """Return the e-value after each difference, float64[..., n], against the claim that the mean is at most
-    `bound`.
+    """Return the e-value after each difference, float64[..., n], against the claim that the mean is at most `bound`.
 
     differences: float64[..., n] within -1..1; leading axes are separate samples.
 
@@ -46,8 +44,8 @@ def e_values(differences: Float64, bound: float = 0.0) -> Float64:
 
 
 def lower_bounds(differences: Float64, level: float = LEVEL) -> Float64:
-    """Return a lower bound of the mean after each difference, float64[n], -1 if there is none; all hold
-    together with probability `level`.
+    """Return a lower bound of the mean after each difference, float64[n], -1 if none; all hold together with
+    probability `level`.
 
     differences: float64[n] within -1..1, in random order.
 
@@ -86,14 +84,13 @@ def _raised(values: Float64, low: float, enough: float) -> float:
 
 
 def first_at(values: Float64, least: float) -> int | None:
-    """Return the position, counted from 1, of the first value that reaches `least`, up to rounding; None if
-    none does."""
+    """Return the position, from 1, of the first value that reaches `least`; None if none does."""
     reached = np.flatnonzero(values >= least * (1 - _ROUNDING))
     return int(reached[0]) + 1 if len(reached) else None
 
 
 def by_lot(queries: Iterable[str], seed: int = 0) -> list[str]:
-    """Return the distinct queries in a pseudo-random order that depends only on their identifiers and the seed."""
+    """Return the distinct queries in a pseudo-random order that depends only on identifiers and seed."""
 
     def lot(query: str) -> bytes:
         return hashlib.blake2b(f"{seed}\x1f{query}".encode("utf-8", "replace"), digest_size=16).digest()

@@ -28,8 +28,9 @@ CORRECTIONS: Registry[Correction] = Registry("correction")
 def adjusted(p: Float64, correct: str = "holm") -> Float64:
     """Return the adjusted p-values in the order given, float64[tests]; NaN stays NaN and counts as no test.
 
-    correct: a name in CORRECTIONS.
-    Raises BadValue for p-values outside 0..1, UnknownName for another correction.
+    correct: a name in CORRECTIONS; raises UnknownName for another.
+
+    Raises BadValue for p-values outside 0..1.
     """
     correction = CORRECTIONS.get(correct)
     tested = np.flatnonzero(~np.isnan(p))
@@ -46,10 +47,7 @@ def adjusted(p: Float64, correct: str = "holm") -> Float64:
 
 
 def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
-    """Return the level below which a p-value is significant if `others` of `tests` p-values are 0 and the rest 1.
-
-    correct: a name in CORRECTIONS.
-    """
+    """Return the level below which a p-value is significant if `others` of `tests` p-values are 0 and the rest 1."""
     p = np.concatenate([np.zeros(others), [_NEAR_ZERO], np.ones(tests - others - 1)])
     return alpha * _NEAR_ZERO / float(adjusted(p, correct)[others])
 
@@ -62,18 +60,14 @@ def none(ascending: Float64) -> Float64:
 
 @CORRECTIONS.register("bonferroni")
 def bonferroni(ascending: Float64) -> Float64:
-    """Return ascending p-values times their number (Bonferroni), not capped at 1; bounds the family-wise
-    error rate.
-    """
+    """Return ascending p-values times their number (family-wise error rate), not capped at 1."""
     # Dunn 1961.
     return ascending * len(ascending)
 
 
 @CORRECTIONS.register("holm")
 def holm(ascending: Float64) -> Float64:
-    """Return ascending p-values adjusted by Holm's step-down method, not capped at 1; bounds the family-wise
-    error rate.
-    """
+    """Return ascending p-values adjusted by Holm's step-down method (family-wise error rate), not capped at 1."""
     # Holm 1979.
     m = len(ascending)
     return np.maximum.accumulate(ascending * (m - np.arange(m)))
@@ -81,9 +75,7 @@ def holm(ascending: Float64) -> Float64:
 
 @CORRECTIONS.register("bh")
 def benjamini_hochberg(ascending: Float64) -> Float64:
-    """Return ascending p-values adjusted by Benjamini and Hochberg's method, not capped at 1; bounds the
-    false discovery rate.
-    """
+    """Return ascending p-values adjusted by Benjamini and Hochberg (false discovery rate), not capped at 1."""
     # Benjamini and Hochberg 1995.
     m = len(ascending)
     return np.minimum.accumulate((ascending * m / np.arange(1, m + 1))[::-1])[::-1]
@@ -107,7 +99,7 @@ def _no_bound(units: int, systems: int, draws: Draws) -> float:
 
 @dataclass(frozen=True)
 class Detection:
-    """Functions that decide a test for many rows of differences at once, to simulate its power."""
+    """Functions that decide a test for many rows of differences, to simulate its power."""
 
     # Without them, and for many columns, the rows count as found that the paired t-test finds.
     p: Callable[[Float64], Float64] | None = None
@@ -151,9 +143,9 @@ def significance(
     """Return a decorator that registers a function as a test called `name`.
 
     drawn: the test draws at random.
-    familywise: the p-values already hold for all pairs together.
+    familywise: p-values hold for all pairs together.
     smallest: returns the smallest p-value possible with (units, systems, draws).
-    detection: how the test's power is computed; None if it is not known.
+    detection: how the test's power is computed; None if unknown.
     """
 
     def register(function: Function) -> Function:
@@ -166,11 +158,11 @@ def significance(
 def p_values(test: str, values: Float64, pairs: Pairs | None = None, draws: Draws | None = None) -> Float64:
     """Return two-sided p-values of the differences between systems, float64[pairs].
 
-    test: a name in TESTS.
+    test: a name in TESTS; raises UnknownName for another.
     values: float64[systems, queries] without NaN.
-    pairs: int64[pairs, 2], systems to compare; by default all pairs.
-    Raises BadValue for fewer than two systems or queries, values that are not finite and fewer than one draw,
-    UnknownName for another test.
+    pairs: systems to compare, int64[pairs, 2]; by default all pairs.
+
+    Raises BadValue for fewer than two systems or queries, values that are not finite and fewer than one draw.
     """
     function = TESTS.get(test).function
     draws = draws or Draws()
@@ -203,7 +195,7 @@ def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return two-sided p-values of the paired t-test, float64[pairs]; 1 if all differences are zero.
 
     values: float64[systems, queries].
-    pairs: int64[pairs, 2], systems to compare.
+    pairs: systems to compare, int64[pairs, 2].
     """
     # Student 1908; Urbano, Lima and Hanjalic 2019.
     return _each(values, pairs, lambda d: 2 * min(t_tail(d), t_tail(-d)))
@@ -213,10 +205,10 @@ def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return two-sided p-values of Wilcoxon's signed-rank test of differences, float64[pairs].
 
-    It tests the median, so with skewed differences it finds too much.
+    It tests the median, so it finds too much in skewed differences.
 
     values: float64[systems, queries].
-    pairs: int64[pairs, 2], systems to compare.
+    pairs: systems to compare, int64[pairs, 2].
     """
     # Wilcoxon 1945; as R's wilcox.test(paired=TRUE).
     return _each(values, pairs, wilcoxon_p)
@@ -226,10 +218,10 @@ def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return exact two-sided p-values of the sign test of differences, float64[pairs].
 
-    Equal values are left out. It tests the median, as Wilcoxon's test does.
+    It tests the median; equal values are left out.
 
     values: float64[systems, queries].
-    pairs: int64[pairs, 2], systems to compare.
+    pairs: systems to compare, int64[pairs, 2].
     """
     # Arbuthnott 1710; as scipy.stats.binomtest.
     return _each(values, pairs, sign_p)
@@ -238,14 +230,14 @@ def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def p_of_draws(larger: Int64, draws: int) -> Float64:
     """Return p-values from random draws, (larger + 1) / (draws + 1), float64[pairs].
 
-    larger: int64[pairs], number of draws with a difference at least as large as observed.
+    larger: number of draws with a difference at least as large as observed, int64[pairs].
     """
     # Phipson and Smyth 2010.
     return (larger + 1) / (draws + 1)
 
 
 def exact_mean(values: Float64) -> float:
-    """Return the mean from a sum rounded once, so that order does not matter; `values` must not be empty."""
+    """Return the mean from a sum rounded once, whatever the order; `values` must not be empty."""
     return math.fsum(values.tolist()) / len(values)
 
 
@@ -264,7 +256,7 @@ def deviation_of(differences: Float64) -> float:
 
 def t_statistic(differences: Float64) -> float:
     """Return the mean difference divided by its standard error; 0 if all are zero, infinite if all are equal
-    and not zero."""
+    otherwise."""
     deviation, mean = deviation_of(differences), exact_mean(differences)
     if deviation == 0:
         return math.copysign(math.inf, mean) if mean else 0.0
@@ -272,10 +264,8 @@ def t_statistic(differences: Float64) -> float:
 
 
 def t_tail(differences: Float64) -> float:
-    """Return the one-sided p-value of the paired t-test for a mean difference above 0.
-
-    If all n differences are equal and above 0, it is 0.5 to the power n.
-    """
+    """Return the one-sided p-value of the paired t-test for a mean above 0; 0.5^n if all n differences are
+    equal and above 0."""
     t = t_statistic(differences)
     # Equal differences have no known deviation: the probability that all signs are alike.
     return 0.5 ** len(differences) if t == math.inf else student_tail(t, len(differences) - 1)
@@ -310,10 +300,7 @@ def wilcoxon_p(differences: Float64) -> float:
 
 
 def sign_p(differences: Float64, tie: float = 0.0) -> float:
-    """Return the two-sided p-value of the sign test of differences; 1 if no difference counts.
-
-    tie: differences of at most this size do not count.
-    """
+    """Return the two-sided p-value of the sign test of the differences larger than `tie`; 1 if there are none."""
     won, lost = int(np.sum(differences > tie)), int(np.sum(differences < -tie))
     return min(1.0, 2 * binomial_tail(max(won, lost), won + lost))
 
@@ -337,11 +324,10 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
 def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return familywise p-values of the randomised Tukey HSD test of mean differences, float64[pairs].
 
-    They hold for all pairs together if all systems are equal. A system far from the rest makes it miss
-    differences among the rest.
+    A system far from the rest makes it miss differences among the rest.
 
     values: float64[systems, queries].
-    pairs: int64[pairs, 2], systems to compare.
+    pairs: systems to compare, int64[pairs, 2].
     """
     # Carterette 2012.
     means = values.mean(axis=1)
@@ -354,8 +340,7 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield the largest minus the smallest of the systems' means in each random permutation, in blocks
-    float64[permutations].
+    """Yield the range of the systems' means in each random permutation, in blocks float64[permutations].
 
     values: float64[systems, queries], permuted among systems within each query.
     """

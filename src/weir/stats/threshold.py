@@ -1,4 +1,4 @@
-"""Abstention: the gain from leaving uncertain queries unanswered, and a threshold of confidence for it."""
+"""Abstention: the gain from leaving uncertain queries unanswered, and a threshold of confidence."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CONFIDENCES: Registry[Confidence] = Registry("confidence")
 
 @dataclass(frozen=True)
 class Abstention:
-    """The mean of a measure over the remaining queries at each rate of leaving out the least confident queries."""
+    """The mean of a measure over the remaining queries at each rate of leaving out the least confident ones."""
 
     measure: str
     confidence: str
@@ -57,12 +57,13 @@ class Abstention:
 
 
 def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "mean") -> list[Abstention]:
-    """Return the abstention curve of each measure with its normalised area (nAUC), as MTEB computes them.
+    """Return each measure's abstention curve with its normalised area (nAUC), as MTEB computes them.
 
     confidence: "max" (best score), "std" (deviation of the scores) or "diff1" (best minus second score).
     ties: queries of equal confidence count by their "mean", or in the "order" of the scores (older MTEB).
-    Unanswered queries count as least confident. Raises UnknownName for another confidence, BadValue for
-    another rule of ties and for a run that answers no scored query.
+
+    Unanswered queries are least confident. Raises UnknownName for another confidence, BadValue for another
+    rule of ties and for a run that answers no scored query.
     """
     # Gisserot-Boukhlef et al. 2024; mteb retrieval_metrics.py. For logarithms the means are geometric, the area
     # is not.
@@ -95,7 +96,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
 
 
 def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
-    """Return the run's confidence for each query, float64[queries]; -inf for a query without documents.
+    """Return the run's confidence for each query, float64[queries]; -inf for an unanswered query.
 
     how: "max", "std" or "diff1", as in `abstention`; raises UnknownName for another.
     """
@@ -113,7 +114,7 @@ def nauc(own: Float64, oracle: Float64) -> float:
     """Return the area of an abstention curve above the overall mean, divided by the oracle's; NaN if all
     values are equal.
 
-    own, oracle: float64[rates], from `curve`.
+    own, oracle: from `curve`, float64[rates].
     """
     width = np.diff(ABSTENTION_RATES)
     own_area, most = (float(np.sum(width * (means[1:] + means[:-1]) / 2)) for means in (own, oracle))
@@ -125,14 +126,13 @@ def nauc(own: Float64, oracle: Float64) -> float:
 
 
 def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
-    """Return the mean over the queries that remain at each of ABSTENTION_RATES, the least confident left out
-    first, float64[rates].
+    """Return the mean over the remaining queries, one or more, at each of ABSTENTION_RATES, the least
+    confident left out first, float64[rates].
 
     sure: confidence of each query.
     ties: "mean" or "order", for queries of equal confidence.
 
-    At least one query remains. Raises BadValue for no queries, a wrong number of confidences or another rule of
-    ties.
+    Raises BadValue for no queries, a wrong number of confidences or another rule of ties.
     """
     n = len(values)
     if n == 0 or len(sure) != n or ties not in ("mean", "order"):
@@ -153,17 +153,16 @@ def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
 def best(score: Float64, ptr: Int64) -> Float64:
     """Return the best score of each query, float64[queries]; 0 for an empty ranking.
 
-    ptr: int64[queries + 1], offsets of the queries' descending scores.
+    ptr: offsets of the queries' descending scores.
     """
     return _at(score, ptr, 0)
 
 
 @CONFIDENCES.register("std")
 def spread(score: Float64, ptr: Int64) -> Float64:
-    """Return the population standard deviation of each query's scores, float64[queries]; 0 for an empty
-    ranking.
+    """Return the population standard deviation of each query's scores, float64[queries]; 0 for an empty ranking.
 
-    ptr: int64[queries + 1], offsets of the queries' scores.
+    ptr: offsets of the queries' scores.
     """
     cuts = zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)
     return np.array([float(np.std(score[a:b])) if b > a else 0.0 for a, b in cuts])
@@ -173,7 +172,7 @@ def spread(score: Float64, ptr: Int64) -> Float64:
 def lead(score: Float64, ptr: Int64) -> Float64:
     """Return the best minus the second score of each query, float64[queries]; 0 for fewer than two documents.
 
-    ptr: int64[queries + 1], offsets of the queries' descending scores.
+    ptr: offsets of the queries' descending scores.
     """
     return np.where(np.diff(ptr) > 1, _at(score, ptr, 0) - _at(score, ptr, 1), 0.0)
 
@@ -224,9 +223,7 @@ class CutOff:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A minimum confidence for an answer, chosen on half of the queries, and its outcome with intervals on
-    the other half.
-    """
+    """A minimum confidence for an answer, chosen on half of the queries, and its outcome on the other half."""
 
     measure: str
     rules: ThresholdRules
@@ -279,8 +276,7 @@ def threshold(
     rules: ThresholdRules | None = None,
     unanswerable: Iterable[str] = (),
 ) -> Threshold:
-    """Return the lowest confidence at which a system should answer, chosen on half of the queries, with its
-    outcome on the other half.
+    """Return the lowest confidence to answer at, chosen on half of the queries, with its outcome on the other half.
 
     measure: reported for the answerable queries, which have a grade above 0.
     unanswerable: queries to count as unanswerable although nothing is judged for them.

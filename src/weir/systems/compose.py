@@ -356,7 +356,7 @@ def behind(reranker: Reranker, first: object) -> Pipeline:
 def as_system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
     """Return a function, object or encoder as a system; a system unchanged.
 
-    name, version: as in `system`.
+    name, version: see `system`.
 
     Raises BadValue for anything else, and for a system with a name or version.
     """

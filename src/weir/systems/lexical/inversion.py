@@ -223,7 +223,7 @@ class Blocks:
 
     @staticmethod
     def planned(files: GrowingFiles, order: Int32, pairs: int) -> Blocks:
-        """Return blocks that fit into memory, or those of an interrupted process.
+        """Return blocks that fit into memory, or an interrupted process's blocks.
 
         pairs: expected number of (term, document) pairs.
         """
