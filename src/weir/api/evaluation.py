@@ -118,13 +118,17 @@ def _scores_of_any(
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
     try:
-        scores = scored(used, partial(_judged, run, queries), measures, rules, gate)
+        with held_warnings() as warned:
+            scores = scored(used, partial(_judged, run, queries), measures, rules, gate)
     except BadValue as error:
         with held_warnings():  # the run is read again, and the error says more
             if scoring.dataset is not None and (other := scoring.split_answered(run_from(run), judgments)):
                 raise BadValue(f"{error}; {other}") from None
             raise
-    return scores.remarked(remarks)
+    told = dict(warned)
+    if isinstance(run, Run) and run.doubts:  # warned of when it was read
+        told[f"{run.name}: {'; '.join(run.doubts)}; the highest score counts as the best"] = None
+    return scores.remarked([*remarks, *map(Note, told)])  # a printed result outlives what was warned
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:

@@ -1,4 +1,4 @@
-"""Rankings side by side, with texts, grades and ranks in the others."""
+"""Rankings of several systems side by side, with texts, grades and each other's ranks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_FIELDS, FIELD_CHARACTERS = 12, 120
 
 @dataclass(frozen=True)
 class Judgment:
-    """A document's grade for a query, from the collection's judgments or from a pool."""
+    """A document's relevance grade for a query, and who gave it."""
 
     grade: float
     origin: str
@@ -42,7 +42,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Answer:
-    """A ranked document on a query's page."""
+    """A retrieved document as a query's page shows it: rank, score, text, grade."""
 
     rank: int
     document: str
@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Column:
-    """A system's column on a query's page."""
+    """A system's ranking for one query, as a column of the page."""
 
     system: System
     value: float
@@ -80,7 +80,7 @@ Rankings: TypeAlias = Sequence[Sequence[tuple[str, float]]]
 
 
 def ranks_in(rankings: Rankings) -> Callable[[str], tuple[int | None, ...]]:
-    """Return a function from a document to its rank, from 1, in each ranking; None where it is absent."""
+    """Return a function: document -> its rank (from 1) in each ranking, None where it is missing."""
     places = [{document: rank for rank, (document, _) in enumerate(one, 1)} for one in rankings]
     return lambda document: tuple(of.get(document) for of in places)
 
@@ -95,13 +95,13 @@ def columns_of(
     values: Sequence[float],
     aside: Mapping[str, Judgment],
 ) -> tuple[Column, ...]:
-    """Return a column for each system: the first `depth` documents of its ranking for a query.
+    """Return a column of the first `depth` documents of a query for each system, in the given order.
 
-    dataset: source of titles and texts; None for none.
+    dataset: source of titles and texts; without it they are "".
     values: the measure's value for each system.
     judged: {document: judgment that the values count}.
-    aside: {document: judgment that they leave out}.
-    words: the query's terms, to be marked.
+    aside: {document: judgment that the values leave out}.
+    words: the query's terms, to be marked in excerpts.
     """
     ranks_of = ranks_in(rankings)
     shown = list(dict.fromkeys(document for one in rankings for document, _ in one[:depth]))
@@ -132,9 +132,9 @@ def columns_of(
 
 
 def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[str]:
-    """Return the documents of all columns, column by column, each once.
+    """Return the documents of all columns, column by column, without repeats.
 
-    unjudged: leave out documents with a judgment, counted or set aside.
+    unjudged: only documents without any judgment.
     """
     answers = [one for column in columns for one in column.answers]
     judged = {one.document for one in answers if unjudged and (one.judgment or one.aside)}
@@ -142,7 +142,8 @@ def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[s
 
 
 def texts_of(dataset: Dataset | None, documents: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return {document: (title, text)}; unknown documents are left out; {} if documents are not on this machine."""
+    """Return {document: (title, text)} without unknown documents; {} if the collection's documents are not on
+    this machine."""
     if dataset is None or dataset.layout.documents is None or not documents:
         return {}
     corpus = dataset.corpus
@@ -161,8 +162,8 @@ Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fields]:
-    """Return {document: ((field, value), ...)} of the first 12 metadata fields; empty values and documents that
-    the corpus lacks are left out, long values cut."""
+    """Return {document: ((metadata field, value), ...)} of the first 12 fields, long values cut; empty values
+    and unknown documents are left out."""
     found: dict[str, Fields] = {}
     if corpus is None or not documents:
         return found
@@ -194,16 +195,16 @@ def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
 
 
 def pool_judgments(rooms: Rooms | None, collection: str, query: str, text: str) -> dict[str, Judgment]:
-    """Return {document: people's judgment} for a query from the open pools.
+    """Return {document: judgment by people} of a query, from the pools that are open for judging.
 
-    query: its identifier; "" finds a typed query by its text.
+    query: its identifier; "" finds it by `text`.
     """
     of_pools = {} if rooms is None else rooms.grades_of(collection, query, text)
     return {document: Judgment(grade, "", pool) for document, (grade, pool) in of_pools.items()}
 
 
 def news(judged: Mapping[str, Judgment], pools: Mapping[str, Judgment]) -> dict[str, Judgment]:
-    """Return the judgments in `pools` that `judged` lacks or grades differently; both are one query's."""
+    """Return a query's judgments in `pools` that `judged` lacks or grades differently."""
     return {
         document: one
         for document, one in pools.items()
@@ -228,10 +229,10 @@ RADIUS_PX = 5
 
 
 def lines_svg(columns: Sequence[Column], here: bool) -> Markup:
-    """Return an SVG whose lines join each document's ranks in neighbouring rankings; empty for a single
-    ranking.
+    """Return an SVG with a line from each document's rank in one column to its rank in the next; empty for
+    fewer than two columns.
 
-    here: draw documents without a judgment as unjudged.
+    here: True colours documents without a judgment as unjudged.
     """
     depth = max((len(column.answers) for column in columns), default=0)
     if len(columns) < 2 or not depth:

@@ -1,4 +1,4 @@
-"""URL parameters of several pages: a measure, and systems by their short names."""
+"""The measure and the systems that a URL's parameters choose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_BESIDE = 4
 
 @dataclass(frozen=True)
 class System:
-    """A system with its short name, and the number of its colour and mark."""
+    """A system with its short name and the number of its colour and mark."""
 
     name: str
     label: str
@@ -28,13 +28,13 @@ class System:
 
     @staticmethod
     def of(numbers: SystemNumbers, name: str) -> System:
-        """Return the system of a full name, with its short name and number."""
+        """Return the system of this full name."""
         return System(name, numbers.label(name), numbers.number(name))
 
 
 def measure_of(visit: Visit, measures: Sequence[str]) -> str:
-    """Return the measure that the URL names, by default the first, "" if there are none; raises UnknownName for
-    another."""
+    """Return the measure in the URL, by default the first, "" if there are none; raises UnknownName for one
+    not listed."""
     if not measures:
         return ""
     measure = visit.one("measure", measures[0])
@@ -44,9 +44,10 @@ def measure_of(visit: Visit, measures: Sequence[str]) -> str:
 
 
 def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measure: str) -> list[ResultCell]:
-    """Return the results of the first four systems that the URL names.
+    """Return the results (one a system) of the systems that the URL names, at most four.
 
-    By default the baseline and the best other system, if any. Raises UnknownName for a system without results.
+    By default the baseline and the best other system by the measure. Raises UnknownName for a system without
+    results.
     """
     names = {name: cell for cell in cells for name in (cell.label, results.numbers.label(cell.label))}
     by_name = {
@@ -66,7 +67,8 @@ def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measur
 
 
 def systems_text(labels: Sequence[str]) -> str | list[str]:
-    """Return short names as the URL parameter `systems`: joined by commas, or a list if a name has a comma."""
+    """Return short names as the URL's parameter `systems`: joined by commas, or as a list if a name has a
+    comma."""
     joined = ",".join(labels)
     return joined if _split(joined) == [*labels] else [*labels]
 

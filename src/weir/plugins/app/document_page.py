@@ -32,7 +32,7 @@ ANSWERS = 12
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of a document's score: a query term's summand, or the score by a system of a fusion or re-ranking."""
+    """A summand of a document's score: of a query term, or of a system in a fusion or re-ranking."""
 
     name: str
     field: str
@@ -44,7 +44,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _ModelAnswer:
-    """A language model's answer to a prompt that shows the document."""
+    """A language model's answer to a prompt that contains the document."""
 
     text: str
     verdict: str
@@ -56,7 +56,7 @@ class _ModelAnswer:
 
 @dataclass(frozen=True)
 class Place:
-    """A document's rank and score in a system's ranking, with the parts of the score."""
+    """A document's rank and score in a system's ranking, and the parts of the score."""
 
     system: System
     rank: int | None
@@ -75,7 +75,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Document:
-    """The page of a document for a query."""
+    """A document's page for a query: text, judgment, and its place in each system's ranking."""
 
     collection: str
     query: str | None
@@ -105,7 +105,7 @@ class Document:
 def document(visit: Visit) -> Document:
     """Return a document's page for a query.
 
-    Raises UnknownName for an unknown collection, or a document without text, grade and rank.
+    Raises UnknownName for an unknown collection, and for a document without text, judgment or rank.
     """
     results = visit.folder.results()
     collection, name, query = visit.names["collection"], visit.names["document"], visit.names.get("query")

@@ -1,4 +1,4 @@
-"""A results folder as pages read it; computed values are cached while files do not change."""
+"""A results folder as pages read it, with a cache of computed values."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ class WholeRun:
     run: Run
 
     def ranking(self, query: str, k: int | None = None) -> tuple[tuple[str, float], ...]:
-        """Return at most k (document, score) pairs for a query; () if it has no ranking."""
+        """Return the first k (document, score) pairs of a query, all for None; () if it has no ranking."""
         return tuple((self.run.get(query) or {}).items())[:k]
 
     def top(self, k: int) -> Run:
-        """Return the first k documents of every ranking."""
+        """Return the first k documents of every query."""
         return self.run.top(k)
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The results in a folder at one moment; values computed from them are cached."""
+    """The results in a folder at one moment, with cached values."""
 
     cells: tuple[ResultCell, ...]
     """One for each dataset and system, of the largest depth and the current judgments."""
@@ -78,46 +78,49 @@ class Results:
 
     @staticmethod
     def read(root: Path, kept: Kept) -> Results:
-        """Return the results of the largest depth and current judgments in a folder; raises FormatError
-        without any."""
+        """Return the results of current judgments and largest depth in a folder; raises FormatError if it has
+        none."""
         current, outdated = current_cells(chosen_cells(finished_cells(root, unjudged=True)))
         cells, depths = largest_k(current)
         return Results(tuple(cells), (*outdated, *depths, *missing_results(root)), kept)
 
     @cached_property
     def numbers(self) -> SystemNumbers:
-        """The systems' short names and colour numbers; a bm25 system, if any, is the baseline."""
+        """The systems' short names and colour numbers; the first bm25 system, else the first system, is the
+        baseline."""
         names = list(dict.fromkeys(cell.label for cell in self.cells))
         first = next((name for name in names if name == "bm25" or name.startswith("bm25(")), names[0])
         return system_numbers(names, first, system_titles(self.cells))
 
     @cached_property
     def collections(self) -> dict[str, tuple[ResultCell, ...]]:
-        """Return {dataset: its results}, in the order of the experiment."""
+        """{dataset: its results, one a system}, in the order of the experiment."""
         names = dict.fromkeys(cell.dataset for cell in self.cells)
         return {name: tuple(cell for cell in self.cells if cell.dataset == name) for name in names}
 
     @cached_property
     def measures(self) -> tuple[str, ...]:
-        """Return the names of all measures, in the order of the experiment."""
+        """The names of all measures, in the order of the experiment."""
         return scored_measures(self.cells)
 
     def of(self, collection: str) -> tuple[ResultCell, ...]:
-        """Return the results of a dataset; raises UnknownName for an unknown one."""
+        """Return a dataset's results, one a system; raises UnknownName for an unknown dataset."""
         if collection not in self.collections:
             raise UnknownName("collection of these results", collection, self.collections)
         return self.collections[collection]
 
     def without(self, collection: str) -> tuple[str, ...]:
-        """Return a sentence on the systems without results on a dataset; () if none lacks one."""
+        """Return one sentence that names the systems without results on a dataset; () if there are none."""
         return without_results(self.cells, collection, self.numbers.label)
 
     def scores(self, cell: ResultCell) -> Scores:
-        """Return a result's scores by query."""
+        """Return the scores of a system on a dataset, by query."""
         return self.kept.value_of(("scores", scored_by(cell)), cell.values)
 
     def rankings(self, cell: ResultCell, stage: Path | None = None) -> RankingFile | WholeRun:
-        """Return the rankings of a result, or the rankings in `stage`, the folder of a part of its system.
+        """Return a result's rankings.
+
+        stage: folder of a part of the system, whose rankings are returned instead.
 
         Raises StoreError for a file that is missing or has changed.
         """
@@ -134,14 +137,14 @@ class Results:
         return self.kept.value_of(("order", scored_by(first)), query_places)
 
     def dataset(self, collection: str) -> Dataset | None:
-        """Return a dataset; None if it is not on this machine, or has changed."""
+        """Return a dataset; None if it is not on this machine or has changed since."""
         cell = self.of(collection)[0]
         key = recorded_place(cell), cell.split, cell.judgments
         return self.kept.value_of(("dataset", key), lambda: cell_collection(cell))
 
     def query_of_text(self, collection: str, text: str) -> str:
-        """Return the first query of a collection with this text, ignoring case and blanks; "" for none,
-        and if the collection is not on this machine."""
+        """Return the identifier of the collection's first query with this text, ignoring case and blanks; ""
+        if none is on this machine."""
         dataset = self.dataset(collection)
         if dataset is None or dataset.layout.queries is None:
             return ""
@@ -160,22 +163,21 @@ class Results:
         return dataset is not None and dataset.layout.documents is not None
 
     def comparison(self, collection: str, measure: str) -> tuple[Comparison | None] | None:
-        """Return (comparison of a dataset's systems,); (None,) if impossible, None while it is computed."""
+        """Return (comparison of a dataset's systems,); (None,) if impossible, None while it is being
+        computed."""
         cells = [cell for cell in self.of(collection) if cell.mean(measure) is not None]
         key = measure, tuple(map(scored_by, cells))
         return self.kept.soon(("comparison", key), lambda: (_compared(cells, measure),))
 
     def notes(self, measure: str) -> tuple[str, ...]:
-        """Return notes on the results, and on their scores by a measure.
-
-        measure: "" leaves the scores out.
-        """
+        """Return notes on the results and on their scores by a measure; "" leaves the scores out."""
         key = measure, tuple(map(scored_by, self.cells))
         measures = [measure] if measure else []
         return self.kept.value_of(("notes", key), lambda: tuple(map(str, cell_notes(self.cells, measures))))
 
     def searcher(self, cell: ResultCell) -> Searcher:
-        """Return a result's system, ready to search; raises StoreError if its collection or an index is missing."""
+        """Return a result's system, ready to search; raises StoreError if its collection or a built index is
+        missing."""
         return self.kept.value_of(("searcher", cell.folder), lambda: self._opened(cell))
 
     def _opened(self, cell: ResultCell) -> Searcher:
@@ -190,7 +192,7 @@ class Results:
 
 
 def scored_by(cell: ResultCell) -> tuple[Path, ...]:
-    """Return the paths of the score files of a result."""
+    """Return the paths of a result's score files."""
     return tuple(path for path, _ in cell.scored)
 
 
@@ -213,7 +215,7 @@ def _compared(cells: Sequence[ResultCell], measure: str) -> Comparison | None:
 
 @dataclass(frozen=True, eq=False)
 class _BuiltIndexes:
-    """The stored indexes of a collection's results, opened when needed; none is built."""
+    """The stored indexes of a collection's results, opened when needed, never built."""
 
     root: Path
     """The folder <results>/<collection>."""
@@ -234,7 +236,7 @@ class _BuiltIndexes:
 
 @dataclass(frozen=True, eq=False)
 class Folder:
-    """A results folder, read again within a second after its files change, never written to."""
+    """A results folder; changed files are noticed within a second."""
 
     root: Path
     kept: Kept = field(default_factory=Kept)
@@ -242,7 +244,7 @@ class Folder:
     _lock: Lock = field(default_factory=Lock)
 
     def results(self) -> Results:
-        """Return the results, at most a second old; raises FormatError without any."""
+        """Return the results, at most a second old; raises FormatError if there are none."""
         with self._lock:
             looked, stamp, last = self._last.get("", (0.0, None, None))
             now = time.monotonic()

@@ -1,4 +1,4 @@
-"""Scores of a folder's systems on a golden set of typed queries."""
+"""Scores of a folder's systems on the golden set: queries that people typed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from weir.plugins.app.try_page import search_typed
 def golden_subject(
     results: Results, collection: str, queries: Mapping[str, str]
 ) -> tuple[Subject, tuple[tuple[str, str], ...]]:
-    """Return (subject with rankings of the systems that answer all typed queries, (system, reason) of each other
-    system).
+    """Return (subject with rankings of the systems that answer all typed queries, (system, reason) of each
+    other system).
 
-    queries: {identifier: text}. Texts of the collection's own queries have stored rankings; others are searched now,
+    queries: {identifier: text}. Stored rankings serve texts that the collection has; others are searched now,
         unless the system asks a service.
     """
     runs, lacking = dict[str, Run](), list[tuple[str, str]]()

@@ -23,8 +23,7 @@ SAMPLED_ITEMS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A cache that computes each value once, and drops the least recently used beyond `bytes`; the newest
-    stays."""
+    """A cache that drops the least recently used values beyond a number of bytes, never the newest."""
 
     bytes: int = KEPT_BYTES
     values: dict[object, Future[object]] = field(default_factory=dict)
@@ -36,15 +35,18 @@ class Kept:
     """Held while a background value is computed, so that one is computed at a time."""
 
     def value_of(self, key: object, make: Callable[[], T]) -> T:
-        """Return the value of a key; the first caller computes it by `make`, others wait; an exception is raised for
-        all, and not cached."""
+        """Return the cached value of a key; the first caller computes it, others wait.
+
+        An exception of `make` is raised for all, and not cached.
+        """
         future, fresh = self._future(key)
         if fresh:
             self._fill(key, future, make)
         return future.result()  # type: ignore[return-value]  # what was made for this key
 
     def soon(self, key: object, make: Callable[[], T]) -> T | None:
-        """Return the value of a key; None while `make` computes it in a background thread. Raises its exception."""
+        """Return the cached value of a key; None while `make` computes it in the background. Raises its
+        exception."""
         future, fresh = self._future(key)
         if fresh:
             # A daemon, so that a server that is ended does not wait for it.
@@ -89,7 +91,7 @@ _ELSEWHERE = (type, ModuleType, FunctionType, BuiltinFunctionType, Kept)
 
 
 def held_bytes(value: object) -> int:
-    """Return the estimated bytes of a value and all that it refers to, by samples of large containers."""
+    """Return an estimate of the bytes that a value and all its parts hold."""
     seen, found, left = set[int](), 0.0, [(value, 1.0)]
     while left:
         one, times = left.pop()

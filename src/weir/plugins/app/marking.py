@@ -31,7 +31,7 @@ def tables_html(tables: Iterable[Table]) -> Markup:
 
 @dataclass(frozen=True)
 class Words:
-    """The terms of a query, with the analyzer that finds them in texts."""
+    """The terms of a query, and the analyzer that finds them in texts."""
 
     analyzer: Analyzer
     terms: frozenset[str]
@@ -40,8 +40,8 @@ class Words:
 
     @staticmethod
     def of(query: str, cells: Sequence[ResultCell]) -> Words:
-        """Return a query's terms, by the first analyzer that a system declares, or lucene-english without a known
-        one."""
+        """Return a query's terms by the analyzer that the first system with one declares, else
+        lucene-english."""
         declared = (cell.ranked.declared.get("system") for cell in cells)
         named = [
             one["analyzer"]
@@ -55,7 +55,7 @@ class Words:
         return Words(analyzer, frozenset(analyzer.tokens(query)))
 
     def marked(self, text: str) -> Marked:
-        """Return a text as (part, True if it is a word of the query), in order; () for ""."""
+        """Return a text as (part, True for a word of the query), in order; () for ""."""
         parts, at = list[tuple[str, bool]](), 0
         for a, b in self._spans(text):
             parts += [(text[at:a], False), (text[a:b], True)]
@@ -63,8 +63,10 @@ class Words:
         return tuple(part for part in [*parts, (text[at:], False)] if part[0])
 
     def excerpt(self, text: str, most: int) -> Marked:
-        """Return about `most` characters of a text on one line, from its beginning, or around the first of the
-        query's words if the beginning has none."""
+        """Return about `most` characters of a text on one line, with query words marked.
+
+        It is the text's beginning, or the surroundings of its first query word if the beginning has none.
+        """
         line = " ".join(text.split())
         begin = self.marked(excerpt(line, most))
         if len(line) <= most or len(begin) > 1 or begin[0][1]:

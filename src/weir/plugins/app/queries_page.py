@@ -1,4 +1,4 @@
-"""The list of a collection's queries, with two systems compared."""
+"""The list of a collection's queries, comparing two systems."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TITLES = {"": "all", "unjudged": "unjudged among the first ten"}
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A query in the list of queries."""
+    """A query of the list, with its values for the compared systems."""
 
     query: str
     text: str
@@ -65,7 +65,7 @@ class QueryRow:
 
     @property
     def identifier(self) -> str:
-        """Return the identifier; "" if it is the text, or an import made it from the text."""
+        """The query's identifier; "" if it is the text or was made from it."""
         made = re.fullmatch(r"(.+)-[0-9a-f]{12}", self.query)
         words = "-".join(re.findall(r"[a-z0-9]+", self.text.casefold())) or "q"
         told = self.text in ("", self.query) or (made is not None and words.startswith(made[1]))
@@ -74,7 +74,7 @@ class QueryRow:
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter of queries, with the number that pass."""
+    """A filter of queries and the number of queries that pass."""
 
     name: str
     """The value of the parameter `show`."""
@@ -84,7 +84,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Queries:
-    """A page of the list of queries."""
+    """A page of the list of a collection's queries."""
 
     collection: str
     measure: str
@@ -129,19 +129,19 @@ class Queries:
 
     @property
     def again(self) -> dict[str, object]:
-        """Return the URL parameters that show this list from its first row."""
+        """The URL parameters that show this list from its first row."""
         return dict(self.parameters)
 
     @property
     def next_start(self) -> int | None:
-        """Return the start of the next page; None at the end."""
+        """Position of the next page's first row; None on the last page."""
         end = self.start + len(self.rows)
         return end if end < self.total else None
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """A collection's queries with the values of one or two systems, in the order of the score file."""
+    """The values of one or two systems for each query, in the order of the first system's scores."""
 
     cells: tuple[ResultCell, ...]
     queries: Ids
@@ -158,7 +158,7 @@ class Compared:
 
     @staticmethod
     def of(results: Results, cells: Sequence[ResultCell], measure: str) -> Compared:
-        """Return the values of one or two results by query; NaN for none, and all NaN without a measure."""
+        """Return the values of one or two results for each query; NaN if missing, all NaN for measure ""."""
         if not measure:
             dataset = results.dataset(cells[0].dataset)
             queries = Ids.of([]) if dataset is None else dataset.queries.ids
@@ -202,7 +202,7 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """Facts about each query from rankings and texts."""
+    """For each query: share of documents judged, flagrant errors, groups it belongs to."""
 
     judged: Float64
     """float64[queries]: `QueryRow.judged` of each."""
@@ -213,9 +213,10 @@ class Looked:
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:
-        """Return the compared queries' facts by their first ten documents.
+        """Return facts on the compared queries' first ten documents: share judged, flagrant errors, groups of
+        queries.
 
-        Without the collection all are NaN or empty; without texts `howlers` and `slices` are {}.
+        Without the collection all are NaN or empty; without texts only the shares are known.
         """
         queries, cells = compared.queries, compared.cells
         judged, howlers = np.full(len(queries), np.nan), dict[int, list[tuple[str, str]]]()
@@ -268,7 +269,7 @@ def _adding(cell: ResultCell, measures: Sequence[str]) -> str:
 
 
 def query_texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
-    """Return the first 160 characters of the text of each query; "" for a missing text."""
+    """Return the first 160 characters of each query's text; "" if missing."""
     if dataset is None or dataset.layout.queries is None:
         return ("",) * len(queries)
     found = dataset.all_queries
@@ -278,7 +279,8 @@ def query_texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
 
 
 def queries(visit: Visit) -> Queries:
-    """Return a page of the list of queries; raises UnknownName for an unknown filter, order or system."""
+    """Return a page of the list of queries; raises UnknownName for an unknown filter, order, measure, system
+    or collection."""
     results = visit.folder.results()
     listed = Listed.of(visit, results)
     start = int(visit.one("from")) if visit.one("from").isdecimal() else 0
@@ -291,7 +293,7 @@ def queries(visit: Visit) -> Queries:
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The queries of a URL's list, filtered and in order."""
+    """The queries that pass a URL's filters, in its order."""
 
     results: Results
     collection: str
@@ -342,7 +344,7 @@ class Listed:
 
     @property
     def parameters(self) -> dict[str, str | list[str]]:
-        """Return {parameter: value} of the list's URL; "" for a default."""
+        """{parameter: value} of the list's URL; "" for a default."""
         labels = [self.results.numbers.label(cell.label) for cell in self.compared.cells]
         usual = self.sort == "difference"
         return {
@@ -354,7 +356,8 @@ class Listed:
         }
 
     def part(self, start: int, rows: Sequence[int]) -> Queries:
-        """Return a page of the list with these rows; `start` is the position of the first."""
+        """Return a page of the list: `rows` are positions of queries, `start` the place of the first in the
+        list."""
         results, compared = self.results, self.compared
         cells, numbers = results.of(self.collection), results.numbers
         comparison: tuple[Comparison | None] | None = (None,)
@@ -437,7 +440,7 @@ BAR_PX = 104
 
 
 def _bar(difference: float, largest: float, outcome: str) -> Markup:
-    """Return an SVG bar, right of a centre line for a positive difference; `largest` fills half of the width."""
+    """Return an SVG bar, right of the centre if positive; a difference of `largest` fills half of the width."""
     middle = BAR_PX / 2
     length = abs(difference) / (largest or 1) * (middle - 2)
     ink = {"won": "better", "lost": "worse"}.get(outcome, "soft")
@@ -449,7 +452,7 @@ def _bar(difference: float, largest: float, outcome: str) -> Markup:
 
 
 def shown(value: Queries) -> list[tuple[str, str]]:
-    """Return (name, title with its number of queries) of each filter and slice."""
+    """Return (name, title with its number of queries) of each filter and group."""
     return [(one.name, f"{one.title} ({one.count:,})") for one in (*value.filters, *value.slices)]
 
 

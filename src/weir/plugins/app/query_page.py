@@ -42,7 +42,7 @@ RELABEL_MEASURE = "nDCG@10"
 
 @dataclass(frozen=True)
 class Missed:
-    """A relevant document that no shown ranking has among its first documents."""
+    """A relevant document that none of the rankings shows."""
 
     document: str
     title: str
@@ -86,20 +86,20 @@ class Query:
 
     @property
     def again(self) -> dict[str, object]:
-        """Return the URL parameters of the list of queries to which the page leads back."""
+        """The URL parameters of the list of queries to which the page leads back."""
         return dict(self.parameters)
 
     def at(self, **changed: object) -> str:
-        """Return the page's URL with some parameters changed."""
+        """Return this page's URL with some parameters changed."""
         return address("c", self.collection, "q", self.query, **{**self.again, **changed})
 
     @property
     def chosen(self) -> list[str]:
-        """Return the short names of the shown systems."""
+        """Short names of the systems shown."""
         return [column.system.label for column in self.columns]
 
     def with_systems(self, labels: Sequence[str]) -> str:
-        """Return the page's URL with other systems."""
+        """Return this page's URL with other systems, by short names."""
         return self.at(systems=systems_text(labels))
 
     def opened(self, document: str) -> str:
@@ -108,10 +108,10 @@ class Query:
 
 
 def query(visit: Visit) -> Query:
-    """Return a query's page: rankings of up to four systems, with judgments (judgments=new: people's new
-    ones, too).
+    """Return a query's page: rankings of up to four systems, with judgments.
 
-    Raises UnknownName for an unknown query, system or measure, StoreError for damaged rankings.
+    The URL's `judgments=new` counts people's new ones, too. Raises UnknownName for an unknown query, system
+    or measure, StoreError for damaged rankings.
     """
     results = visit.folder.results()
     collection, name = visit.names["collection"], visit.names["query"]

@@ -35,7 +35,7 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Found:
-    """The answer to a question about results: result objects of one kind, with notes."""
+    """A part of a question's answer: results of one kind, with notes."""
 
     file: str
     """"" for the page's own."""
@@ -69,7 +69,7 @@ def _queries_in(value: object) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Answered:
-    """The page of questions: a question with its answers, or the list."""
+    """The page of a question with its answer, or of the list of questions."""
 
     collection: str
     questions: tuple[_Asked, ...]
@@ -101,22 +101,23 @@ class Answered:
 
     @property
     def again(self) -> dict[str, object]:
-        """Return the URL parameters of this page."""
+        """The URL parameters of this page."""
         return dict(self.parameters)
 
     @property
     def sides(self) -> tuple[str, str]:
-        """Return the two roles of the compared systems: ("baseline", "candidate") or ("from", "to")."""
+        """The roles of the compared systems: ("baseline", "candidate") or ("from", "to")."""
         return ("baseline", "candidate") if self.amount == "max_drop" else ("from", "to")
 
     @property
     def of_query(self) -> dict[str, object]:
-        """Return the URL parameters for opening a query from this page."""
+        """The URL parameters for opening a query from this page."""
         return {name: value for name, value in self.parameters if name != self.amount}
 
 
 def questions(visit: Visit) -> Answered:
-    """Return the page of questions; raises UnknownName for an unknown question, collection, measure or system."""
+    """Return the page of a question, or their list; raises UnknownName for an unknown question, collection,
+    measure or system."""
     results = visit.folder.results()
     collection, name = visit.names["collection"], visit.names.get("question", "")
     cells, named = results.of(collection), {one.name: one for one in QUESTIONS}

@@ -1,4 +1,4 @@
-"""A server of pages as HTML and JSON, and of forms; refuses requests without a token."""
+"""A server of pages as HTML and JSON, and of forms; requests need a token."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Visit:
 
 @dataclass(frozen=True)
 class Page:
-    """A URL pattern with the function and the template of its page; `.json` after the path gives JSON."""
+    """A URL pattern with its page function and template; `.json` after the path gives JSON."""
 
     path: str
     template: str
@@ -94,7 +94,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Redirect:
-    """A page function's result that redirects to another URL of this server."""
+    """A page function's result that redirects to a URL of this server."""
 
     address: str
 
@@ -109,7 +109,7 @@ class Download:
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """Who may visit."""
+    """Tokens, host names and rights of visitors."""
 
     tokens: Mapping[str, str]
     """{token: name of the judge, or ""}, the owner's first."""
@@ -122,7 +122,7 @@ class Access:
     """One-time tokens of the owner for the browser's command line, which other users can read."""
 
     def _admitted(self, token: str) -> str | None:
-        """Return the lasting token for a token, or for a ticket, which is then used up; None if unknown."""
+        """Return the visitor's token for a token or an unused ticket, which is then used up; None if unknown."""
         if token in self.tickets:
             self.tickets.discard(token)
             return next(iter(self.tokens))
@@ -131,7 +131,7 @@ class Access:
 
 
 def csrf_of(token: str) -> str:
-    """Return a token's CSRF value, which a POST repeats in the field `csrf` or the header `X-CSRF-Token`."""
+    """Return the CSRF value of a token; POST requests repeat it in the field `csrf` or header `X-CSRF-Token`."""
     return hmac.new(token.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
@@ -153,7 +153,8 @@ def named(part: str) -> str:
 
 
 def address(*names: str, **asked: object) -> str:
-    """Return the URL path of a page with its query string; None, "" and False are left out, lists repeat a name."""
+    """Return a page's URL path and query string; values None, "" and False are left out, lists repeat their
+    name."""
     parameters = [
         (key, str(one))
         for key, value in asked.items()
@@ -164,7 +165,7 @@ def address(*names: str, **asked: object) -> str:
 
 
 def encoded(parameters: Sequence[tuple[str, str]]) -> str:
-    """Return parameters as the query string of a URL, percent-encoded."""
+    """Return parameters as a percent-encoded query string."""
     return urlencode(parameters, quote_via=quote, safe=",:()@/")
 
 
@@ -184,10 +185,10 @@ def application(
     rooms: Rooms | None = None,
     ahead: bool = False,
 ) -> ASGIApp:
-    """Return the ASGI application of a folder's pages and, unless it is read-only, of its forms.
+    """Return the ASGI application of a folder's pages and, unless it is read-only, forms.
 
-    words: {name: value} that templates may use.
-    ahead: compile the templates of all pages during the first request.
+    words: {name: value} for templates.
+    ahead: compile all templates after the first request.
     """
     looks = _templates(folder.root.name)
     looks.globals |= words or {}
@@ -333,7 +334,7 @@ def _templates(place: str) -> jinja2.Environment:
 
 
 def markdown_html(text: str) -> str:
-    """Return Markdown as HTML: HTML in it is shown as text, an image as link, and headings begin at h3."""
+    """Return Markdown as HTML, in which raw HTML is text, images are links, and headings begin at h3."""
     parser = MarkdownIt("js-default").disable("image")
     tokens = parser.parse(text)
     for token in tokens:
@@ -377,10 +378,8 @@ def _static(kind: str, content: bytes) -> Callable[[Request], Any]:
 
 @dataclass(frozen=True, eq=False)
 class _Guard:
-    """Middleware that refuses requests by host, token (cookie or URL) and origin, and adds security headers.
-
-    /static/ needs no token.
-    """
+    """Middleware that refuses requests by host, token and origin, and adds security headers; /static/ needs
+    no token."""
 
     inner: ASGIApp
     access: Access
@@ -444,7 +443,7 @@ def _same_origin(headers: Headers) -> bool:
 
 
 def hosts_of(host: str) -> frozenset[str]:
-    """Return the host names that requests to a server at `host` may name; "*" is any IP address."""
+    """Return the host names that requests to a server at `host` may use; "*" is any IP address."""
     try:
         loopback = ip_address(host).is_loopback
     except ValueError:
@@ -454,11 +453,9 @@ def hosts_of(host: str) -> frozenset[str]:
 
 
 def tokens_of(secret: str, judges: Sequence[str]) -> dict[str, str]:
-    """Return {token: judge, "" for the owner}, the owner's token first.
+    """Return {token: judge, "" for the owner}, the owner's first; a single judge is the owner.
 
-    secret: the owner's token, from which judges' tokens are derived; "" draws one.
-
-    A single judge is the owner.
+    secret: the owner's token, from which judges' are derived; "" draws one at random.
     """
     secret = secret or secrets.token_urlsafe(32)
     if len(judges) < 2:

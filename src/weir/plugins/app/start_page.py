@@ -21,7 +21,7 @@ NEWEST = 5
 
 @dataclass(frozen=True)
 class Mean:
-    """A system's mean on a collection with 95% interval, and its comparison to the baseline."""
+    """A system's mean on a collection with its 95% interval and its comparison to the baseline."""
 
     mean: float
     low: float
@@ -50,7 +50,7 @@ class _CollectionMeans:
 
 @dataclass(frozen=True)
 class Made:
-    """A result and the time it was made."""
+    """A result with the time it was made."""
 
     collection: str
     system: System
@@ -60,7 +60,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Start:
-    """The first page."""
+    """The first page: means of all systems on all collections."""
 
     measure: str
     measures: tuple[str, ...]
@@ -77,7 +77,8 @@ class Start:
 
 
 def start(visit: Visit) -> Start:
-    """Return the first page; raises UnknownName for an unknown measure."""
+    """Return the first page: means of all systems on all collections; raises UnknownName for an unknown
+    measure."""
     results = visit.folder.results()
     measure = measure_of(visit, results.measures)
     numbers = results.numbers

@@ -29,7 +29,7 @@ NO_SEARCH = "It is rankings in a file, which answer the queries of that file alo
 
 @dataclass(frozen=True)
 class Trial:
-    """The page of a typed query: the rankings of some systems."""
+    """The page of a typed query: some systems' rankings."""
 
     collection: str
     collections: tuple[str, ...]
@@ -50,21 +50,22 @@ class Trial:
         return [column.system.label for column in self.columns]
 
     def with_systems(self, labels: Sequence[str]) -> str:
-        """Return this page's URL with other systems."""
+        """Return this page's URL with other systems, by short names."""
         return address("try", collection=self.collection, query=self.query, systems=systems_text(labels))
 
     def opened(self, document: str) -> str:
-        """Return the URL of a document for this query."""
+        """Return the URL of a document's page for this query."""
         return address("c", self.collection, "d", document, query=self.query)
 
 
 def trial(visit: Visit) -> Trial:
-    """Return the page of up to four systems' rankings for the query in the URL; no service is asked."""
+    """Return the page of up to four systems' rankings for the URL's query; systems that ask services are not
+    searched."""
     return _trial(visit, visit.one("query"), False)
 
 
 def ask(visit: Visit) -> Trial:
-    """Return the page of up to four systems' rankings for the query in a form; paid services are searched, too."""
+    """Return the page of up to four systems' rankings for a form's query, also by systems that ask services."""
     return _trial(visit, visit.given.get("query", ""), True)
 
 
@@ -107,10 +108,10 @@ def _trial(visit: Visit, query: str, paid: bool) -> Trial:
 def search_typed(
     results: Results, cell: ResultCell, query: str, paid: bool, depth: int = DEPTH
 ) -> tuple[tuple[tuple[str, float], ...], float | None, str]:
-    """Return ((document, score) of a system's first documents, milliseconds or None, reason of no ranking or
-    "").
+    """Return ((document, score) of a system's first documents, milliseconds or None, why there is no ranking
+    or "").
 
-    paid: also search systems that ask a service. Errors of searching are returned as the reason.
+    paid: also search systems that ask a service.
     """
     if not query:
         return (), None, ""

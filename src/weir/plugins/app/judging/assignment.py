@@ -1,4 +1,4 @@
-"""Assign (query, document) pairs to judges, until each pair has its judgments."""
+"""Assign (query, document) pairs to judges until each has its judgments."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ LAST_ANSWERS = 50
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a pool's judging.
-
-    Raises BadValue for a value out of range.
-    """
+    """Settings of how a pool of pairs is judged; raises BadValue for values out of range."""
 
     grades: tuple[int, ...] = (0, 1, 2, 3)
     """The scale."""
@@ -60,49 +57,50 @@ class Plan:
             )
 
     def settings(self) -> dict[str, object]:
-        """Return the settings as a journal stores them."""
+        """Return the settings as a dictionary, to be stored."""
         return asdict(self)
 
     @staticmethod
     def of(settings: Mapping[str, Any]) -> Plan:
-        """Return the plan in a journal's settings; missing entries get defaults."""
+        """Return the plan in stored settings; missing entries get defaults."""
         known = {one.name: settings[one.name] for one in fields(Plan) if one.name in settings}
         return Plan(**{**known, **({"grades": tuple(known["grades"])} if "grades" in known else {})})
 
     def judges_of(self, query: str) -> int:
-        """Return the number of judges for each pair of a query."""
+        """Return how many judges each pair of a query needs."""
         return self.each + (drawn(self.seed, "overlap", query) < self.overlap)
 
     def seen_again(self, judge: str, pair: Pair) -> bool:
-        """Return True if a judge gets this pair twice."""
+        """Return True if this judge is to judge the pair a second time."""
         return drawn(self.seed, "again", judge, *pair) < self.twice
 
     def without_suggestion(self, pair: Pair) -> bool:
-        """Return True if the model's suggestion for a pair stays hidden."""
+        """Return True if judges do not see a model's suggested grade for the pair."""
         return drawn(self.seed, "blind", *pair) < self.blind
 
 
 def drawn(seed: int, *names: str) -> float:
-    """Return a pseudo-random number in [0, 1) that depends on the seed and the names alone."""
+    """Return a pseudo-random number in [0, 1), a function of seed and names alone."""
     digest = hashlib.blake2b("\x1f".join((str(seed), *names)).encode("utf-8", "replace"), digest_size=8)
     return int.from_bytes(digest.digest(), "big") / 2.0**64
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A judge's next pair with its task: "judge", "again" (a second time) or "decide" (a disagreement)."""
+    """A judge's next pair and task: "judge", "again" (a second time) or "decide" (a disagreement)."""
 
     pair: JudgingPair
     task: Task = "judge"
 
     def item(self, judge: str) -> Item:
-        """Return the key of the judge's answer in the journal."""
+        """Return the journal's key of this judge's answer: (judge, task, query, document, "")."""
         return judge, self.task, self.pair.query, self.pair.document, ""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The state of a pool's judging: pairs, plan, labels, and when pairs were shown to judges (claims)."""
+    """The state of a pool's judging at one moment: pairs, plan, judgments so far, and pairs on judges'
+    screens."""
 
     tasks: Tasks
     plan: Plan
@@ -114,7 +112,7 @@ class Table:
 
     @cached_property
     def shown(self) -> dict[str, dict[str, set[str]]]:
-        """Return {query: {document: judges to whom the pair is shown}}, without expired claims."""
+        """{query: {document: judges who have it on their screens}}, without those who opened it too long ago."""
         found: dict[str, dict[str, set[str]]] = {}
         for (judge, task, query, document, _), since in self.claims.items():
             if task == "judge" and self.now - since < CLAIM_SECONDS:
@@ -122,7 +120,7 @@ class Table:
         return found
 
     def in_front(self, judge: str) -> dict[Item, float]:
-        """Return {item: time when it was shown} of the pairs now on a judge's screen, without expired claims."""
+        """Return {answer's key: time when shown, in seconds since 1970} of the pairs on a judge's screen."""
         return {
             item: since
             for item, since in self.claims.items()
@@ -131,7 +129,7 @@ class Table:
 
     @cached_property
     def at_work(self) -> frozenset[str]:
-        """Return the judges who answered recently or have a pair on their screens."""
+        """The judges who answered lately or have a pair on their screens."""
         lately = {
             name
             for name, answers in self.standing.answers.items()
@@ -142,12 +140,12 @@ class Table:
         )
 
     def _crew(self, query: str) -> set[str]:
-        """Judges who have judged, or are shown, a pair of the query."""
+        """Return the judges who have judged, or have on their screens, a pair of the query."""
         held = {name for name, count in self.standing.held.get(query, Counter()).items() if count}
         return held.union(*self.shown.get(query, {}).values())
 
     def is_open(self, pair: JudgingPair, judge: str) -> bool:
-        """Return True if a pair lacks judgments, and the judge has neither judged nor opened it."""
+        """Return True if the pair needs another judge and this one has neither judged nor opened it."""
         of_pair = self.standing.judged.get(pair.pair, {})
         looking = self.shown.get(pair.query, {}).get(pair.document, set())
         others = seats(of_pair) + len(looking - of_pair.keys())
@@ -155,7 +153,7 @@ class Table:
 
     @property
     def judged_pairs(self) -> int:
-        """Return the number of pairs with all requested judgments; deferred ones count."""
+        """The number of pairs with all requested judgments; deferred ones count."""
         return sum(
             count
             for query, levels in self.standing.levels.items()
@@ -165,7 +163,7 @@ class Table:
         )
 
     def is_full(self, query: str) -> bool:
-        """Return True if every pair of a query has all its judgments; deferred ones count."""
+        """Return True if every pair of a query has all requested judgments; deferred ones count."""
         need = self.plan.judges_of(query)
         levels = self.standing.levels.get(query, Counter())
         return sum(count for level, count in levels.items() if level >= need) == len(
@@ -173,8 +171,8 @@ class Table:
         )
 
     def _met(self, judge: str) -> Counter[str]:
-        """Return {other judge: number of queries that both have begun}, with the judge's own number; judges who
-        share no query are left out."""
+        """Return {judge: number of queries begun by both}, with the given judge's own count; judges without a
+        shared query are left out."""
         held = [of_query for of_query in self.standing.held.values() if of_query[judge]]
         return Counter(name for of_query in held for name, count in of_query.items() if count)
 
@@ -182,8 +180,8 @@ class Table:
 def next_turn(table: Table, judge: str) -> Turn | None:
     """Return a judge's next pair; None if nothing is left.
 
-    In order: pairs on the screen, queries begun, second judgments that are due, the new query whose judges
-    share fewest queries with this judge, other open pairs, deferred pairs, early second judgments.
+    In order: the pair on the screen; queries begun; due second judgments; the new query whose judges share
+    the fewest queries with this one; other open pairs; deferred pairs; early second judgments.
     """
     tasks, standing = table.tasks, table.standing
     before_me = [
@@ -260,10 +258,9 @@ def turns_of_query(table: Table, judge: str, query: str) -> list[Turn]:
 
 
 def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
-    """Return (pair, judgments) of each undecided pair of the tasks in which no grade has a majority.
+    """Return (pair, grades given) of each undecided pair without a majority grade, by the pair's number.
 
-    Pairs are in the order of their numbers, judgments as given. Grades closer than the plan's `apart` are no
-    disagreement.
+    Only grades at least `apart` (of the plan) from each other disagree.
     """
     decided = {(event.query, event.document) for event in table.standing.current("decide") if event.answers}
     found = []
@@ -278,10 +275,10 @@ def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
 
 
 def next_decision(table: Table, judge: str) -> Turn | None:
-    """Return the disagreement that a judge is to decide: the last shown to them, else the first; None without
-    any.
+    """Return the disagreement that a judge is to decide; None if there is none.
 
-    Pairs that the judge graded, or that another judge is shown, are left out.
+    It is the last one shown to the judge, else the first that this judge has not judged and no other is
+    deciding.
     """
     looked_at = {
         (query, document): name
@@ -302,7 +299,7 @@ def next_decision(table: Table, judge: str) -> Turn | None:
 
 @dataclass(frozen=True)
 class Progress:
-    """A judge's progress."""
+    """Numbers of a judge's answers, of pairs left, and the time an answer takes."""
 
     done: int
     """Answers in force."""
@@ -315,12 +312,13 @@ class Progress:
 
     @property
     def minutes_left(self) -> float | None:
-        """Estimated minutes left; None if no answer was timed."""
+        """Estimated minutes to the end; None if no answer was timed."""
         return None if self.seconds is None else self.left * self.seconds / 60
 
 
 def progress(table: Table, judge: str) -> Progress:
-    """Return a judge's progress."""
+    """Return a judge's progress: answers given, pairs expected to be left, pairs deferred, median seconds an
+    answer."""
     standing, plan = table.standing, table.plan
     missing = possible = 0
     for query, pairs in table.tasks.of_query.items():

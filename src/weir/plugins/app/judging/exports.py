@@ -1,4 +1,4 @@
-"""People's judgments as files: in any format, as a filled sheet, as examples of a prompt."""
+"""People's judgments as files: qrels in any format, a filled sheet, a prompt with examples."""
 
 from __future__ import annotations
 
@@ -35,18 +35,17 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def files_of(room: Room) -> tuple[str, ...]:
-    """Return the names of a pool's exported files; golden sets add their queries, other pools their merged
-    judgments."""
+    """Return the names of the files that a pool can be downloaded as."""
     own = (QUERIES, room.tasks.golden) if room.tasks.golden else (MERGED,) if room.results else ()
     return *own, *FILES
 
 
 def exported(room: Room, name: str) -> bytes:
-    """Return the bytes of an exported file.
+    """Return the bytes of a pool's file.
 
     name: an element of `files_of`.
 
-    Raises BadValue for examples without explained grades.
+    Raises BadValue for a prompt with examples if no grade has a note.
     """
     if name == "labels.json":
         return json.dumps(_label_records(room), ensure_ascii=False, indent=1).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""The journal of judgments: an append-only SQLite file of events, and the labels that follow."""
+"""The journal of judgments: an append-only SQLite file of events, and the labels that follow from them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BUSY_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Event:
-    """An entry of the journal: a judge's grade, preference, note, undo, or a withdrawn label."""
+    """An entry of the journal: a judge's grade, preference, note or undo, or a withdrawal."""
 
     judge: str
     """The judge whose label it sets."""
@@ -71,7 +71,7 @@ class Event:
 
     @property
     def answers(self) -> bool:
-        """True if the event is an answer: a grade, a preference, or "cannot tell"."""
+        """True for a grade, a preference, or "cannot tell"."""
         return self.kind in ("graded", "accepted", "unable", "preferred")
 
 
@@ -139,7 +139,7 @@ def _storing(path: Path) -> Iterator[None]:
 
 @dataclass(eq=False)
 class Standing:
-    """The labels and notes in force after all events so far, with indexes and counts by judge, pair and query."""
+    """The labels and notes in force after the events so far, indexed by judge, pair and query."""
 
     last: int = 0
     """Number of the last event."""
@@ -162,7 +162,7 @@ class Standing:
     numbered: dict[int, Event] = field(default_factory=dict)
 
     def apply(self, event: Event) -> None:
-        """Update labels, notes, counts and indexes by the next event."""
+        """Update labels, notes and counts by the journal's next event."""
         self.last, self.numbered[event.number] = event.number, event
         changed = event
         if event.kind == "undone":
@@ -208,17 +208,20 @@ class Standing:
         return (self.notes if event.kind == "noted" else self.labels).setdefault(event.item, [])
 
     def label(self, item: Item) -> Event | None:
-        """Return the event that sets a label; None if there is none or it was withdrawn."""
+        """Return the event that sets the label of this key; None if there is none or it was withdrawn."""
         events = self.labels.get(item)
         return events[-1] if events and events[-1].kind != "withdrawn" else None
 
     def note(self, item: Item) -> str:
-        """Return the note of a judge on an item; "" for none."""
+        """Return the judge's note under this key; "" if there is none."""
         events = self.notes.get(item)
         return events[-1].text if events else ""
 
     def current(self, task: Task | None = None) -> list[Event]:
-        """Return the events in force, of one task or of all, in order; notes are left out."""
+        """Return the events whose labels are in force, without notes, oldest first.
+
+        task: only events of this task; None for all.
+        """
         found = (
             event
             for of_judge in self.of_judge.values()
@@ -229,7 +232,7 @@ class Standing:
 
 
 def seats(of_pair: Mapping[str, Event]) -> int:
-    """Return the number of judges who graded or deferred a pair; "cannot tell" does not count."""
+    """Return how many judges graded or deferred a pair; "cannot tell" does not count."""
     return sum(event.kind != "unable" for event in of_pair.values())
 
 
@@ -244,7 +247,7 @@ class Journal:
 
     @staticmethod
     def open(path: Path) -> Journal:
-        """Open a journal, created if missing; raises StoreError for another file or version."""
+        """Open a journal, created if missing; raises StoreError for another kind or version of file."""
         with _storing(path):
             connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -277,16 +280,17 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[Standing]:
-        """Yield the current labels and notes, with the events of other processes."""
+        """Yield the labels and notes in force, with events that other processes have stored."""
         with self._lock:
             self._catch_up()
             yield self._standing
 
     @contextmanager
     def writing(self) -> Iterator[Standing]:
-        """Yield the current labels and notes; events appended within are stored together, or none after an error.
+        """Yield the labels and notes in force; events appended in the block are stored together, none after
+        an error.
 
-        A nested block belongs to the outer one. Raises StoreError if the file cannot be written.
+        Nested blocks join the outer one. Raises StoreError if the file cannot be written.
         """
         with self._lock:
             if self._connection.in_transaction:
@@ -306,7 +310,7 @@ class Journal:
             self._catch_up()
 
     def append(self, *events: Event) -> list[Event]:
-        """Store events in one transaction and return them; an event with a known key is not stored again."""
+        """Store events together and return them; for an event whose key is stored already, return that one."""
         with self.writing():
             return [self._stored(one.key) or self._inserted(one) for one in events]
 
@@ -332,9 +336,9 @@ class Journal:
             self._standing.apply(_event(row))
 
     def undo(self, judge: str, key: str = "") -> Event | None:
-        """Undo a judge's last event and return the undone event; None if there is none.
+        """Undo the last event that `judge` caused and return it; None if there is none.
 
-        key: key of the request; a repeated request undoes nothing more and gets the same event.
+        key: key of the request; repeating it undoes nothing more.
         """
         with self.writing() as standing:
             undone = self._stored(key)
@@ -349,19 +353,20 @@ class Journal:
             return None if undone is None else standing.numbered[int(undone.undoes or 0)]
 
     def claim(self, items: Iterable[Item], since: float | None = None) -> None:
-        """Record that items are shown now, or at `since` (seconds from 1970), replacing earlier ones."""
+        """Record that pairs, given as answers' keys, are shown now, or at `since` (seconds since 1970)."""
         with self.writing(), _storing(self.path):
             shown = time.time() if since is None else since
             rows = [(*item, shown) for item in items]
             self._connection.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def claims(self) -> dict[Item, float]:
-        """Return {item: time when it was shown, in seconds since 1970}, also of answered items."""
+        """Return {answer's key: time when its pair was last shown, in seconds since 1970}, also of answered
+        ones."""
         with self._lock, _storing(self.path):
             return {tuple(row[:5]): row[5] for row in self._connection.execute("SELECT * FROM claims")}
 
     def settled_grades(self, query: str) -> dict[str, float]:
-        """Return {document: grade that counts, as in `read_journal`} for a query; {} without any."""
+        """Return {document: grade that counts} for a query, as `read_journal` settles them; {} without any."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT document, grade FROM settled WHERE query = ?", (query,))
             return {str(document): float(grade) for document, grade in rows}
@@ -373,7 +378,7 @@ class Journal:
         return int(count)
 
     def settings(self) -> dict[str, Any]:
-        """Return the stored settings by name, as parsed from JSON."""
+        """Return {name: stored setting}."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT name, value FROM settings").fetchall()
         return {name: json.loads(value) for name, value in rows}

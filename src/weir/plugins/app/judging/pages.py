@@ -52,7 +52,7 @@ SHOWN_LABELS = 200
 
 @dataclass(frozen=True)
 class _ShownPool:
-    """A pool's facts on all its pages."""
+    """A pool's name, collection and scale, as all its pages show them."""
 
     name: str
     """Its name in URLs."""
@@ -68,7 +68,7 @@ class _ShownPool:
 
 @dataclass(frozen=True)
 class _ShownPair:
-    """A pair with its texts and metadata, and the judge's own answer."""
+    """A (query, document) pair with its texts, and the judge's own answer."""
 
     number: int
     query: str
@@ -127,7 +127,7 @@ class _QueryPage:
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A query with a judge's progress, in the list of queries."""
+    """A query of a pool with a judge's progress."""
 
     name: str
     query: str
@@ -149,7 +149,7 @@ class QueriesPage:
 
 @dataclass(frozen=True)
 class _ShownDocument:
-    """A document as one side of a comparison."""
+    """A document as a side of a comparison."""
 
     document: str
     title: Marked
@@ -279,7 +279,8 @@ def _query_page(visit: Visit) -> _QueryPage:
 
 
 def queries_page(visit: Visit) -> QueriesPage:
-    """Return the list of a pool's queries with a judge's progress; raises BadValue for an unnamed visitor."""
+    """Return the list of a pool's queries with a judge's progress; raises BadValue if the visitor gave no
+    name."""
     room, judge = _room_of(visit), _judge_of(visit)
     with room.table() as table:
         rows = [
@@ -340,9 +341,10 @@ def _documents(
 
 
 def store_answer(visit: Visit) -> Redirect:
-    """Store a judge's note and answer from a form, and redirect to the next pair or the list.
+    """Store a judge's answer and note from a form; redirect to the next pair or the list.
 
-    Raises BadValue for an unnamed visitor or an invalid answer, UnknownName for an unknown pair.
+    Raises BadValue for an unnamed visitor, an invalid answer or a text that has changed, UnknownName for an
+    unknown pair.
     """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     pair, deciding = room.pair(given.get("number", "")), given.get("back") == "decide"
@@ -368,9 +370,9 @@ def store_answer(visit: Visit) -> Redirect:
 
 
 def prefer(visit: Visit) -> Redirect:
-    """Store a judge's preference from a form, and redirect to the next comparison.
+    """Store a judge's preference from a form; redirect to the next comparison.
 
-    Raises BadValue for an unnamed visitor, an unknown kind or grade, UnknownName for an unknown comparison.
+    Raises BadValue for an unnamed visitor or an unknown kind or grade, UnknownName for an unknown comparison.
     """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     kind = _one_of(PREFERENCES, given.get("kind", "preferred"))
@@ -382,7 +384,7 @@ def prefer(visit: Visit) -> Redirect:
 
 
 def undo(visit: Visit) -> Redirect:
-    """Undo the judge's last answer, and redirect to its pair; without an answer, to the previous page. Raises
+    """Undo the judge's last answer and redirect to its pair, or to the previous page if there is none; raises
     BadValue for an unnamed visitor."""
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     undone = room.undo(judge, given.get("key", ""))
@@ -437,7 +439,7 @@ def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
 
 @dataclass(frozen=True)
 class RoomRow:
-    """A row of the list of pools."""
+    """A pool in the list of pools, with its progress."""
 
     name: str
     collection: str
@@ -455,7 +457,7 @@ class RoomRow:
 
 @dataclass(frozen=True)
 class RoomsPage:
-    """The list of open pools."""
+    """The list of pools open for judging."""
 
     rooms: tuple[RoomRow, ...]
 
@@ -484,7 +486,7 @@ class _SupervisorPage:
 
 @dataclass(frozen=True)
 class _TakenRow:
-    """A group of labels that were withdrawn together, as the page lists it."""
+    """A group of labels withdrawn together, as the page lists it."""
 
     number: int
     labels: int
@@ -539,7 +541,7 @@ class _ChangedPage:
 
 
 def start(visit: Visit) -> Redirect | RoomsPage:
-    """Return the list of open pools, or a redirect to the page of a single pool; raises BadValue for none."""
+    """Return the list of pools open for judging; a redirect if there is one only. Raises BadValue for none."""
     found = list(_rooms_of(visit))
     if len(found) == 1:
         return Redirect(address("judge", found[0].name, *([] if visit.judge else ["progress"])))
@@ -547,7 +549,7 @@ def start(visit: Visit) -> Redirect | RoomsPage:
 
 
 def room_row(room: Room) -> RoomRow:
-    """Return a pool with its progress, as a row of the list of pools."""
+    """Return a pool with its progress, for the list of pools."""
     tasks = room.tasks
     with room.table() as table:
         return RoomRow(
@@ -590,7 +592,7 @@ def _progress_page(visit: Visit) -> _SupervisorPage:
 
 def set_plan(visit: Visit) -> Redirect:
     """Change a pool's settings by a form, and redirect to its progress; raises BadValue for values out of
-    range, and a scale without a grade that was given."""
+    range and for a scale without a grade already given."""
     room, given = _room_of(visit), visit.given
     values: dict[str, object] = {}
     for one in fields_of_class(Plan):
@@ -626,7 +628,8 @@ def _add_comparisons(visit: Visit) -> Redirect:
 
 
 def back_page(visit: Visit) -> _BackPage:
-    """Return the page of labels that the URL's filter selects for withdrawal; raises BadValue for an invalid date."""
+    """Return the page of the labels that the URL's filter selects for withdrawal; raises BadValue for an
+    invalid date."""
     return _back_page(visit, dict(visit.asked), "")
 
 
@@ -783,10 +786,10 @@ def _new_room(visit: Visit) -> Redirect:
 
 
 def add_query(visit: Visit) -> Redirect:
-    """Add a query with documents to the pool of single queries, or a typed one to the golden set; redirect to
-    judging.
+    """Add a query from a form to the collection's pool of single queries, a typed query to its golden set;
+    redirect to judging it.
 
-    Raises BadValue if texts are not on this machine or no documents are given.
+    Raises BadValue if no documents are given or the collection's texts are not on this machine.
     """
     given, rooms, collection = visit.given, _rooms_of(visit), visit.given.get("collection", "")
     dataset = visit.folder.results().dataset(collection)

@@ -17,7 +17,7 @@ from weir.plugins.app.judging.tasks import Tasks
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two documents, or two systems' rankings, for a judge to compare for a query."""
+    """Two documents, or two systems' rankings, that a judge compares for a query."""
 
     number: int
     """Index from 0, its name in pages."""
@@ -31,18 +31,18 @@ class Comparison:
     """(documents shown of `first`, of `second`)."""
 
     def item(self, judge: str) -> Item:
-        """Return the key of a judge's answer in the journal."""
+        """Return the journal's key of a judge's answer."""
         return judge, self.task, self.query, self.first, self.second
 
     def left(self, seed: int, judge: str) -> str:
-        """Return the document or system shown on a judge's left, drawn by the seed."""
+        """Return the document or system shown on the judge's left, drawn by the seed."""
         return self.first if drawn(seed, "side", *self.item(judge)) < 0.5 else self.second
 
 
 def compared_documents(tasks: Tasks, each: int, seed: int) -> list[Comparison]:
-    """Return up to `each` random pairs of documents for each query, as comparisons.
+    """Return comparisons of up to `each` random pairs of documents for each query.
 
-    Raises BadValue if no query has two documents, or `each` is 0.
+    Raises BadValue if no pair results.
     """
     found: list[Comparison] = []
     for query, pairs in tasks.of_query.items():
@@ -57,9 +57,9 @@ def compared_documents(tasks: Tasks, each: int, seed: int) -> list[Comparison]:
 
 
 def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, seed: int) -> list[Comparison]:
-    """Return comparisons of two systems' first k documents for queries that both answer differently, in random order.
+    """Return comparisons of two systems' first k documents, in random order of queries.
 
-    Raises BadValue if none differ.
+    Only queries that both answer, differently. Raises BadValue if there are none.
     """
     (name, run), (other, beside) = sorted((first, second), key=lambda one: one[0])
     rankings = [
@@ -85,8 +85,7 @@ def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, s
 def next_comparison(table: Table, comparisons: Sequence[Comparison], judge: str) -> Comparison | None:
     """Return the comparison to show a judge next; None if nothing is left.
 
-    It is the comparison last put in front of the judge, else one with too few judges, else one that the judge
-    put off.
+    The one last on the judge's screen, else one that lacks judges, else one that the judge deferred.
     """
     mine = table.in_front(judge)
     if before_me := [one for one in comparisons if one.item(judge) in mine]:

@@ -1,4 +1,4 @@
-"""A pool open for judging: its pairs, its journal, and what people do with it."""
+"""A pool open for judging: its pairs, its journal, and all that people do with it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ MOST_TEXT = 10_000
 
 @dataclass(frozen=True)
 class Answer:
-    """A judge's answer to a pair or comparison: kind, grade, text and time."""
+    """A judge's answer to a pair or a comparison."""
 
     kind: Kind
     grade: float | None = None
@@ -69,7 +69,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class ChangedQuery:
-    """The values of a query for each run before and after a pool's judgments."""
+    """A query's value for each run, before and after a pool's judgments."""
 
     query: str
     before: tuple[float, ...]
@@ -78,14 +78,14 @@ class ChangedQuery:
 
     @property
     def change(self) -> float:
-        """The largest absolute change of a system's value; 0 if nothing was judged before."""
+        """The largest absolute change among the runs; 0 if the query was unjudged before."""
         pairs = zip(self.before, self.after, strict=True)
         return max((abs(now - then) for then, now in pairs if not math.isnan(then)), default=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Scores before and after a pool's judgments."""
+    """Scores, order of systems and verdicts before and after a pool's judgments."""
 
     measure: str
     rows: tuple[Relabelled, ...]
@@ -106,20 +106,20 @@ class Changes:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """A group of labels that were withdrawn together."""
+    """A group of labels withdrawn together."""
 
     events: tuple[Event, ...]
     """The withdrawing events, in order."""
 
     @property
     def group_number(self) -> int:
-        """Number of the group's first event, its name on pages."""
+        """Number of the group's first event, by which pages name the group."""
         return self.events[0].number
 
 
 @dataclass(eq=False)
 class Room:
-    """A pool open for judging: its pairs, journal and settings, shared by all pages."""
+    """A pool open for judging: its pairs, journal and settings."""
 
     name: str
     """Its name in URLs."""
@@ -139,10 +139,10 @@ class Room:
         collection: Subject | None = None,
         suggestions: Qrels | None = None,
     ) -> Room:
-        """Open a folder of `weir labels pool`; its journal is created if missing.
+        """Open a folder of `weir labels pool`, creating its journal if missing.
 
-        collection: source of the texts; None takes the sheet's.
-        suggestions: a model's labels.
+        collection: source of the texts; None takes those on the pool's sheet.
+        suggestions: grades by a model.
 
         Raises BadValue without pairs to judge.
         """
@@ -150,12 +150,12 @@ class Room:
         return Room(folder.resolve().name, folder, tasks, Journal.open(folder / JOURNAL), collection)
 
     def plan(self) -> Plan:
-        """Return the current settings; by default the sheet's grades and Plan's defaults."""
+        """Return the current settings; defaults are the sheet's grades and those of Plan."""
         scale = {"grades": self.tasks.grades} if self.tasks.grades else {}
         return Plan.of({**scale, **self.journal.settings()})
 
     def set_plan(self, plan: Plan) -> None:
-        """Store settings; raises BadValue if the scale lacks a grade that was given already."""
+        """Store settings; raises BadValue if the scale lacks a grade already given."""
         with self.journal.writing() as standing:
             given = {float(event.grade or 0) for event in standing.current() if event.kind in GRADED}
             lost = sorted(given - set(map(float, plan.grades)))
@@ -165,23 +165,23 @@ class Room:
 
     @contextmanager
     def table(self, write: bool = False) -> Iterator[Table]:
-        """Yield the current state of the judging; with `write`, nobody else can write within the block."""
+        """Yield the state of the judging; with `write`, nobody else can write during the block."""
         with self.journal.writing() if write else self.journal.reading() as standing:
             yield Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def snapshot(self) -> Table:
-        """Return a copy of the judging's state that later events do not change."""
+        """Return the state of the judging, which later events do not change."""
         standing = Standing()
         for event in self.journal.events():
             standing.apply(event)
         return Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def decision(self, table: Table, fresh: bool = True) -> Decision | None:
-        """Return which system is best by the judged queries, whose pairs are all judged and none is deferred.
+        """Return which system is best by the queries judged completely, without deferred pairs.
 
-        None for fewer than two systems, no judged query, or a pool of unknown origin.
+        None for fewer than two systems, no such query, or a pool of unknown origin.
 
-        fresh: False accepts a decision made for the same number of queries, although grades may have changed.
+        fresh: False accepts an earlier decision from as many queries, although grades may have changed.
         """
         about = about_sheet(self.folder / SHEET)
         if not about.get("targets") or len(self.tasks.systems) < 2:
@@ -199,7 +199,7 @@ class Room:
     # What judges do.
 
     def turn(self, judge: str, deciding: bool = False) -> Turn | None:
-        """Return the pair that a judge is to grade, recorded as shown; None if nothing is left.
+        """Return the pair that a judge is to grade next, recorded as shown; None if nothing is left.
 
         deciding: return a disagreement to decide instead.
         """
@@ -214,7 +214,8 @@ class Room:
             return turn
 
     def query_turns(self, judge: str, query: str) -> list[Turn]:
-        """Return the pairs of a query that a judge has judged or may judge; open ones are recorded as shown."""
+        """Return the pairs of a query that a judge has judged or may judge; unanswered ones are recorded as
+        shown."""
         with self.table(write=True) as table:
             turns = turns_of_query(table, judge, query)
             new = [
@@ -226,7 +227,7 @@ class Room:
             return turns
 
     def pair(self, number: str) -> JudgingPair:
-        """Return the pair of a number; raises UnknownName, also for a removed query."""
+        """Return the pair with this number; raises UnknownName for an unknown number or a removed query."""
         if not number.isdecimal() or int(number) >= len(self.tasks.pairs):
             raise UnknownName("pair of this pool", number, [])
         pair = self.tasks.pairs[int(number)]
@@ -235,7 +236,7 @@ class Room:
         return pair
 
     def query_text(self, query: str) -> str:
-        """Return a query's text, from the pool or else its results; without text the identifier."""
+        """Return a query's text; its identifier if the text is unknown."""
         if self.tasks.queries.get(query) or not about_sheet(self.folder / SHEET).get("targets"):
             return self.tasks.query_text(query)
         queries = self.subject().queries
@@ -243,7 +244,7 @@ class Room:
         return query if queries is None or code < 0 else queries.text[code] or query
 
     def texts(self, query: str, documents: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (title, text) of each document, from the pool or else the collection; "" if unknown."""
+        """Return each document's (title, text), from the pool or else the collection; "" if unknown."""
         found = []
         for name in documents:
             pair = self.tasks.by_pair.get((query, name))
@@ -257,23 +258,23 @@ class Room:
         return found
 
     def item_of(self, judge: str, pair: JudgingPair, deciding: bool = False) -> Item:
-        """Return the key of a judge's answer to a pair: a first or second judgment, or a decision."""
+        """Return the journal's key of a judge's answer to a pair: as first or second judgment, or as
+        decision."""
         if deciding:
             return Turn(pair, "decide").item(judge)
         again = Turn(pair, "again").item(judge)
         return again if again in self.journal.claims() else Turn(pair).item(judge)
 
     def suggestion(self, turn: Turn, plan: Plan) -> float | None:
-        """Return the grade that a model suggests for a pair, as a judge sees it.
+        """Return a model's suggested grade for a pair, as the judge sees it.
 
-        None without one, if hidden at random, and for second judgments and decisions.
+        None if there is none, if it is hidden at random, and for second judgments and decisions.
         """
         shown = turn.task == "judge" and not plan.without_suggestion(turn.pair.pair)
         return self.tasks.suggestions.get(turn.pair.pair) if shown else None
 
     def answer(self, judge: str, pair: JudgingPair, answer: Answer, deciding: bool = False) -> Event:
-        """Append a judge's answer to a pair to the journal, and return its event; an accepted answer gets the
-        suggested grade.
+        """Store a judge's answer to a pair and return its event; kind "accepted" takes the suggested grade.
 
         deciding: the answer decides a disagreement.
 
@@ -305,7 +306,7 @@ class Room:
             return stored
 
     def undo(self, judge: str, key: str = "") -> Event | None:
-        """Undo a judge's last event, show its pair again, and return the undone event; None if there is none."""
+        """Undo a judge's last event, show its pair again, and return the event; None if there is none."""
         with self.journal.writing():
             undone = self.journal.undo(judge, key)
             if undone is not None and undone.kind != "noted":
@@ -323,7 +324,7 @@ class Room:
         ]
 
     def compare(self, comparisons: Sequence[Comparison]) -> None:
-        """Add the comparisons that the pool lacks, numbered after the others."""
+        """Add the comparisons that the pool lacks, numbered after its others."""
         with self.journal.writing():
             before = self.comparisons()
             there = {(one.task, one.query, one.first, one.second) for one in before}
@@ -342,7 +343,7 @@ class Room:
     def prefer(self, judge: str, number: str, answer: Answer) -> Event:
         """Store a judge's preference in a comparison, and return its event.
 
-        answer: its grade is 1 for the left side, -1 for the right side, 0 for neither.
+        answer: grade 1 for the left side, -1 for the right, 0 for neither.
 
         Raises UnknownName for an unknown comparison, BadValue for another grade.
         """
@@ -369,11 +370,11 @@ class Room:
 
     @property
     def results(self) -> tuple[str, ...]:
-        """The results folder, or judgments and rankings, from which the pool was made; () if unknown."""
+        """The results folder, or judgments and rankings, that the pool was made from; () if unknown."""
         return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
 
     def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
-        """Withdraw the labels that are still in force, and return their number."""
+        """Withdraw those of the labels that are still in force, and return their number."""
         now = time.time()
         with self.journal.writing() as standing:
             there = [one for one in labels if standing.label(one.item) == one]
@@ -389,7 +390,7 @@ class Room:
             return len(there)
 
     def taken_back(self) -> list[TakenBack]:
-        """Return the groups of withdrawn labels that are not restored, the latest first."""
+        """Return the groups of withdrawn labels that are not restored, latest first."""
         found: dict[tuple[float, str, str], list[Event]] = {}
         with self.journal.reading() as standing:
             for event in standing.numbered.values():
@@ -398,10 +399,9 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Restore the group of withdrawn labels with this number, with removed queries; return the number of
-        labels.
+        """Restore a group of withdrawn labels, and their queries if removed; return the number of labels.
 
-        A label that its judge has set again keeps the new value. Raises UnknownName for an unknown number.
+        A label that its judge has set again keeps its new value. Raises UnknownName for an unknown group.
         """
         with self.journal.writing():
             found = next((one for one in self.taken_back() if str(one.group_number) == number), None)
@@ -422,9 +422,9 @@ class Room:
         return len(found.events)
 
     def remove_query(self, query: str, author: str) -> int:
-        """Remove a query, withdraw its labels, and return their number; raises UnknownName for an unknown query.
+        """Remove a query from the pool and withdraw its labels; return the number of labels.
 
-        Typing the same text again, or putting labels back, restores it.
+        `restore` or `put_back` brings it back. Raises UnknownName for an unknown query.
         """
         if query not in self.tasks.of_query:
             raise UnknownName("query of this pool", query, self.tasks.of_query)
@@ -435,7 +435,7 @@ class Room:
         return taken
 
     def restore(self, queries: Collection[str]) -> None:
-        """Restore removed queries; others stay as they are."""
+        """Bring removed queries back; other names are ignored."""
         if self.tasks.removed & set(queries):
             self._set_removed(self.tasks.removed - set(queries))
 
@@ -447,26 +447,27 @@ class Room:
             write_queries(self.folder, self.tasks.asked)
 
     def subject(self) -> Subject:
-        """Return the rankings and judgments from which the pool was made; raises BadValue if unknown."""
+        """Return the rankings and judgments that the pool was made from; raises BadValue if unknown."""
         with self._lock:
             if self._subject is None:
                 self._subject = subject_of_pool(self.folder / SHEET)
             return self._subject
 
     def merged(self) -> Qrels:
-        """Return the judgments of the pool's results, with people's new ones in place of old ones.
+        """Return the earlier judgments of the pool's results, with people's in place of old grades.
 
-        Raises BadValue if the pool does not name its results, FormatError without new judgments.
+        Raises BadValue if the pool does not name its results, FormatError without judgments by people.
         """
         new, _ = settled_judgments(self.journal.path)
         return relabelled(judged_anew([self.subject()], new)[0], new)[1]
 
     def changes(self, measure: str = "nDCG@10", subject: Subject | None = None) -> Changes:
-        """Return means, order of systems, verdicts and values by query before and after the pool's judgments.
+        """Return means, order of systems, verdicts and values by query, before and after the pool's
+        judgments.
 
-        subject: other rankings and judgments than the pool's.
+        subject: rankings and earlier judgments, if not the pool's own.
 
-        Raises BadValue if the pool does not name its results, FormatError without judgments.
+        Raises BadValue if the pool does not name its results, FormatError without judgments by people.
         """
         new, contested = settled_judgments(self.journal.path)
         [subject] = judged_anew([self.subject() if subject is None else subject], new)

@@ -1,7 +1,7 @@
-"""The open pools of a server: one folder's, or those beside a results folder.
+"""The pools open for judging on a server.
 
-Pools beside results: `<collection>-1`, ... of query lists, `<collection>-queries`, and `golden-<collection>`
-of typed queries.
+Beside a results folder they are `<collection>-1`, ... of query lists, `<collection>-queries` of single
+queries, and `golden-<collection>` of typed ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BESIDE = "-judging"
 
 @dataclass(frozen=True, eq=False)
 class Rooms:
-    """The open pools of a server, by name."""
+    """The pools open for judging on a server, by name."""
 
     folder: Path
     """Folder of pools made from pages."""
@@ -50,10 +50,10 @@ class Rooms:
         suggestions: Qrels | None = None,
         judges: Sequence[str] = (),
     ) -> Rooms:
-        """Open the pool of a folder of `weir labels pool`, or of each subfolder.
+        """Open a folder of `weir labels pool`, or each such subfolder.
 
-        collection: source of the texts; None takes the sheets'.
-        suggestions: a model's labels.
+        collection: source of the texts; None takes those on the pools' sheets.
+        suggestions: grades by a model.
 
         Raises BadValue without pairs to judge.
         """
@@ -62,7 +62,7 @@ class Rooms:
 
     @staticmethod
     def beside(results: Path, suggestions: Qrels | None = None, judges: Sequence[str] = ()) -> Rooms:
-        """Open the pools in the folder beside a results folder, whose name ends in -judging."""
+        """Open the pools in the folder beside `results` whose name ends in -judging."""
         folder = results.resolve().with_name(results.resolve().name + BESIDE)
         rooms = Rooms(folder, results, tuple(judges), suggestions)
         for sheet in sheets_of(folder):
@@ -79,7 +79,7 @@ class Rooms:
             room.journal.close()
 
     def room(self, name: str) -> Room:
-        """Return the pool of a name; raises UnknownName for an unknown one."""
+        """Return the pool of this name; raises UnknownName for an unknown one."""
         if name not in self._rooms:
             raise UnknownName("pool", name, self._rooms)
         return self._rooms[name]
@@ -87,13 +87,12 @@ class Rooms:
     def made(
         self, collection: str, systems: Sequence[str], queries: Sequence[str], k: int, again: bool
     ) -> Room:
-        """Make a pool of the first k documents of some systems for some queries, and return it, opened.
+        """Make a pool of the first k documents of systems (() for all) for some queries, and return it.
 
-        systems: () takes all systems.
         again: include judged documents.
 
-        Raises BadValue without a results folder or queries, or if nothing is unjudged; UnknownName for an unknown
-        collection, system or query.
+        Raises BadValue without a results folder or queries, or if nothing is unjudged; UnknownName for an
+        unknown collection, system or query.
         """
         results = self._beside()
         subjects = {one.name: one for one in subjects_of([results])}
@@ -114,7 +113,7 @@ class Rooms:
             return self._rooms[name]
 
     def with_query(self, collection: str, dataset: Dataset, query: str, documents: Sequence[str]) -> Room:
-        """Add documents of a query to its collection's pool of single queries, and return it.
+        """Add documents of a query to its collection's pool of single queries, and return the pool.
 
         Raises UnknownName for an unknown query or document, BadValue without a results folder.
         """
@@ -128,11 +127,11 @@ class Rooms:
     def with_typed(
         self, collection: str, dataset: Dataset, text: str, documents: Sequence[str]
     ) -> tuple[Room, str]:
-        """Add a typed query with documents to a collection's golden set, and return (pool, the query's
+        """Add a typed query and documents to a collection's golden set; return (pool, the query's
         identifier).
 
-        An equal text keeps its identifier. Raises BadValue without a results folder, UnknownName for an unknown
-        document.
+        A text typed before keeps its identifier. Raises BadValue without a results folder, UnknownName for an
+        unknown document.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)
@@ -150,9 +149,9 @@ class Rooms:
             return room, query
 
     def grades_of(self, collection: str, query: str, text: str) -> dict[str, tuple[float, str]]:
-        """Return {document: (grade, pool)} of people's judgments for a query.
+        """Return {document: (grade by people, pool)} for a query.
 
-        query: its identifier; "" finds a typed query by its text.
+        query: its identifier; "" finds a typed query by `text`.
         """
         found: dict[str, tuple[float, str]] = {}
         for room in self:
@@ -168,7 +167,7 @@ class Rooms:
         return found
 
     def judged(self, collection: str) -> tuple[tuple[str, int], ...]:
-        """Return (pool, number of judgments) of each pool with judgments of a collection's own queries."""
+        """Return (pool, number of judged pairs) of each pool with judgments of a collection's own queries."""
         found = [
             (room.name, room.journal.settled_pairs())
             for room in self
@@ -177,7 +176,8 @@ class Rooms:
         return tuple(one for one in found if one[1])
 
     def golden_file(self, collection: str) -> str:
-        """Return a golden set's path, relative to the results folder's parent; "" without a results folder."""
+        """Return the path of a collection's golden set, relative to the results folder's parent; "" without a
+        results folder."""
         return f"{self.folder.name}/{_golden_name(collection)}.toml" if self.results is not None else ""
 
     def _beside(self) -> Path:
@@ -229,7 +229,8 @@ def _collection_file(dataset: Dataset, name: str) -> str:
 
 
 def sheets_of(folder: Path) -> list[Path]:
-    """Return the sheet in a folder, else the sheets in its subfolders by name; [] without any."""
+    """Return the paths of the pool sheet in a folder, else of the sheets in its subfolders; [] if there are
+    none."""
     return [folder / SHEET] if (folder / SHEET).is_file() else sorted(folder.glob(f"*/{SHEET}"))
 
 

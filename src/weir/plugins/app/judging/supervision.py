@@ -42,7 +42,7 @@ def _qrels_of(events: Sequence[Event]) -> dict[str, Qrels]:
 
 @dataclass(frozen=True)
 class _Suggested:
-    """How often a judge's grade equals a model's suggestion, for shown and for hidden suggestions."""
+    """How often a judge's grade equals a model's suggestion, shown or hidden."""
 
     shown: int
     """Pairs graded with the suggestion in view."""
@@ -63,7 +63,7 @@ class _Suggested:
 
 @dataclass(frozen=True)
 class JudgeRow:
-    """A judge's work on a pool, as its supervisor sees it."""
+    """A judge's numbers of answers, speed, consistency and drift, for the supervisor."""
 
     name: str
     graded: int
@@ -116,7 +116,7 @@ class Supervision:
 
 
 def supervision(table: Table) -> Supervision:
-    """Return the state of a pool's judging, and a row for each judge, by name."""
+    """Return the progress and quality of a pool's judging, with a row for each judge by name."""
     standing, tasks = table.standing, table.tasks
     first = standing.current("judge")
     labels = _qrels_of(first)
@@ -214,7 +214,11 @@ def _chance_of_run(run: int, answers: int, grade: float, others: Sequence[float]
 
 
 def _drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]:
-    """Return (`JudgeRow.drift`, low, high of its 95% interval); all NaN for too few queries."""
+    """Return (drift, low, high of its 95% interval) of a judge's grades; all NaN for too few queries.
+
+    Drift is the mean difference to others' grades in the later half of the queries, minus that in the first
+    half.
+    """
     others: dict[Pair, list[float]] = {}
     for event in labels:
         if event.kind in GRADED and event.judge != judge:

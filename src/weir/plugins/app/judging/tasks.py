@@ -1,4 +1,4 @@
-"""The pairs to judge in order, with texts and guidelines."""
+"""The pairs of a pool to judge, with texts and guidelines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MEANINGS = {
 
 
 def content_hash(title: str, text: str) -> str:
-    """Return 16 hex digits, a hash of title and text, the same for a sheet's form of the text."""
+    """Return a hash of title and text as 16 hex digits, indifferent to white space."""
     return _digest(f"{sheet_text(title)}\n{sheet_text(text)}")
 
 
@@ -62,7 +62,7 @@ def _digest(text: str) -> str:
 
 @dataclass(frozen=True)
 class JudgingPair:
-    """A query and a document to judge, with the document's texts."""
+    """A (query, document) pair to judge, with the document's texts."""
 
     number: int
     """Position in the pool, its name in pages."""
@@ -80,13 +80,13 @@ class JudgingPair:
 
     @property
     def shown(self) -> str:
-        """Hash of all that the page of the pair shows: query, document and texts."""
+        """Hash of query, document and texts: of all that judges see."""
         return _digest("\x1f".join((self.query, self.document, self.content)))
 
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """The ungraded pairs of a pool, in order, with all that judges are shown."""
+    """A pool's pairs without a grade, in order, with all that judges are shown."""
 
     name: str
     """Name of the collection."""
@@ -110,7 +110,7 @@ class Tasks:
 
     @cached_property
     def of_query(self) -> dict[str, tuple[JudgingPair, ...]]:
-        """Return {query: its pairs}, both in the pool's order; removed queries are left out."""
+        """{query: its pairs}, in the pool's order, without removed queries."""
         found: dict[str, list[JudgingPair]] = {}
         for pair in self.by_pair.values():
             found.setdefault(pair.query, []).append(pair)
@@ -118,25 +118,25 @@ class Tasks:
 
     @cached_property
     def by_pair(self) -> dict[Pair, JudgingPair]:
-        """Return {(query, document): pair}; removed queries are left out."""
+        """{(query, document): pair}, without removed queries."""
         return {one.pair: one for one in self.pairs if one.query not in self.removed}
 
     @property
     def asked(self) -> dict[str, str]:
-        """Return {query: text}; removed queries are left out."""
+        """{query: text}, without removed queries."""
         return {query: text for query, text in self.queries.items() if query not in self.removed}
 
     def query_text(self, query: str) -> str:
-        """Return the text of a query; its identifier if unknown or without text."""
+        """Return a query's text; its identifier if the text is unknown."""
         return self.queries.get(query) or query
 
     def has_changed(self, label: Event) -> bool:
-        """Return True if a document's text has changed since it was labelled."""
+        """Return True if the document's text has changed since this label was given."""
         pair = self.by_pair.get((label.query, label.document))
         return bool(label.content) and pair is not None and pair.content != label.content
 
     def guidelines_for(self, grades: Sequence[int]) -> str:
-        """Return the guidelines as Markdown, with the meanings of these grades filled in."""
+        """Return the guidelines as Markdown, with meanings of these grades filled in."""
         said = MEANINGS.get(len(grades), ())
         ordered = sorted(grades)
         lines = [f"- **{grade}**: {text}" for grade, text in zip(ordered, said, strict=True)] if said else [
@@ -150,12 +150,13 @@ class Tasks:
 
 
 def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: Qrels | None = None) -> Tasks:
-    """Return the ungraded pairs of a folder or sheet of `weir labels pool`.
+    """Return the ungraded pairs in a folder or sheet of `weir labels pool`.
 
-    collection: source of texts with line breaks; None takes the sheet's.
-    suggestions: a model's labels.
+    collection: source of the texts; None takes the sheet's, without line breaks.
+    suggestions: grades by a model.
 
-    Raises FormatError for a missing or malformed sheet, BadValue without such pairs or for a repeated pair.
+    Raises FormatError for a missing or malformed sheet, BadValue for a repeated pair and if no pair is
+    ungraded.
     """
     sheet = folder / SHEET if folder.is_dir() else folder
     lines = list(open_sheet(sheet))
@@ -193,7 +194,7 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
 
 
 def query_key(text: str) -> str:
-    """Return a query's text in lower case, with single blanks and composed characters."""
+    """Return a query's text in lower case, with single blanks and composed (NFC) characters."""
     return unicodedata.normalize("NFC", sheet_text(text)).casefold()
 
 
@@ -203,7 +204,7 @@ def same_query(one: str, other: str) -> bool:
 
 
 def write_queries(folder: Path, queries: Mapping[str, str]) -> None:
-    """Write a golden set's queries as JSON lines, unless the file already holds them."""
+    """Write a golden set's queries as JSON lines, if the file differs."""
     rows = [json.dumps({"_id": one, "text": text}, ensure_ascii=False) for one, text in queries.items()]
     path, text = folder / QUERIES, "".join(f"{row}\n" for row in rows)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -239,11 +240,13 @@ def grades_by_pair(qrels: Qrels) -> dict[Pair, float]:
 
 
 def write_pairs(subject: Subject, pairs: Sequence[Pair], folder: Path, origin: Mapping[str, object]) -> None:
-    """Write pairs as a new pool, or append missing ones to an existing pool; documents are in random order.
+    """Write (query, document) pairs as a new pool, or append missing ones to an existing pool.
+
+    Documents are in random order.
 
     origin: more entries of a new pool's description.
 
-    Raises BadValue without pairs, and for an identifier with a tab or line end.
+    Raises BadValue for a new pool without pairs and for an identifier with a tab or line end.
     """
     sheet = folder / SHEET
     if not sheet.exists():
