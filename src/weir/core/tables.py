@@ -370,7 +370,7 @@ def folded_html(summary: str, inside: str) -> str:
 
 
 def excerpt(text: str, most: int) -> str:
-    """Return at most `most` characters of the text, if cut at a word's end if possible and with "…"."""
+    """Return the text; if longer than `most` characters, cut with "…", at the end of a word if possible."""
     if len(text) <= most:
         return text
     words = text[:most].rpartition(" ")[0].rstrip()

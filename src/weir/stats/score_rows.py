@@ -307,7 +307,8 @@ def without_relevant(queries: int, judged: int) -> str:
 
 
 def own_counts(judged: Judged) -> tuple[int, int]:
-    """Return (rankings that begin with the query's own document, rankings with it in the top OWN_DEPTH).
+    """Return two numbers of rankings: that begin with the query's own document, and that have it in the top
+    OWN_DEPTH.
 
     The second is 0 if an own document is judged relevant.
     """
