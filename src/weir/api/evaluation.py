@@ -14,6 +14,7 @@ from weir.argument_types import checked
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged, joined
 from weir.core.qrels import Qrels
+from weir.core.rank_order import ORDER_COUNTS
 from weir.core.roles import MANY_QUERIES
 from weir.core.run import Run
 from weir.core.scores import Note, Scores
@@ -125,10 +126,8 @@ def _scores_of_any(
             if scoring.dataset is not None and (other := scoring.split_answered(run_from(run), judgments)):
                 raise BadValue(f"{error}; {other}") from None
             raise
-    told = dict(warned)
-    if isinstance(run, Run) and run.doubts:  # warned of when it was read
-        told[f"{run.name}: {'; '.join(run.doubts)}; the highest score counts as the best"] = None
-    return scores.remarked([*remarks, *map(Note, told)])  # a printed result outlives what was warned
+    told = [Note(one) for one in warned if ORDER_COUNTS not in one]  # which `noted` says of any run
+    return scores.remarked([*remarks, *told])  # a printed result outlives what was warned
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:

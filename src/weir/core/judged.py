@@ -77,7 +77,8 @@ class Judged:
     beside: object = None
     """The result of `Qrels.beside.join`; None for judgments without rules of documents."""
     barred: tuple[int, int] = (0, 0)
-    """As in `Run`."""
+    """As in `Run`, as `doubts`."""
+    doubts: tuple[str, ...] = ()
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:
@@ -116,6 +117,7 @@ class Judged:
             own_near=own_near,
             beside=None if qrels.beside is None else qrels.beside.join(run, qrels.queries),
             barred=run.barred,
+            doubts=run.doubts,
         )
 
     def __len__(self) -> int:
