@@ -36,7 +36,7 @@ class ObjectStore:
 
     @staticmethod
     def open(address: str) -> ObjectStore:
-        """Open the store at an address, and test that it can write, write conditionally and delete.
+        """Return the store at an address, after a test that it can write, write conditionally and delete.
 
         Raises BadValue for a bad address or one with credentials, MissingExtra, and StoreError if the test
         fails.
