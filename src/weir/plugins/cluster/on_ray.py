@@ -1,7 +1,7 @@
 """An experiment on a Ray cluster: tasks write results to a folder that all machines share.
 
-Vectors and rankings never pass through Ray: a task gets names and the number of a result. Before that, actors
-with a loaded model encode the documents in shares. Lost tasks are restarted here.
+A task gets names and the number of a result, never vectors or rankings. Before that, actors encode the
+documents in shares.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ published when made.
     ADDRESS/COLLECTION/[indexes/].leases/KEY/NUMBER       who makes the stage now.
     ADDRESS/COLLECTION/.vectors/STAGE/                    vectors that an index refers to, a stage of their own.
 
-Files come first and the record last, by a write that succeeds once; a stage without a record does not exist.
-Names hold digests, so that machines whose bytes differ (by their CPUs) never write the same object.
+The record comes last, by a write that succeeds once. Digests in names keep machines whose bytes differ from
+writing one object.
 """
 
 from __future__ import annotations

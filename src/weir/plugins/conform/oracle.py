@@ -67,7 +67,7 @@ def _power_of_two(exponent: Fraction) -> Fraction:
 
 
 def in_base(number: Exact, base: Fraction) -> Exact:
-    """Convert a discounted sum from binary logarithms to those of another base."""
+    """Convert a discounted sum from binary logarithms to another base."""
     return number if base == 2 or not number else _WORK.multiply(_as_decimal(number), _log2(base))
 
 

@@ -43,7 +43,7 @@ ASKERS = f"'{EVERYONE}', or one of {', '.join(f'{kind}:NAME' for kind in KINDS)}
 
 @dataclass(frozen=True, eq=False)
 class JoinedRules:
-    """The ranked documents that break a rule, sorted by query, then rank."""
+    """The ranked documents that rules name, and the rules that each breaks, sorted by query, then rank."""
 
     query: Int32
     """int32[n], numbered as the judged queries."""
@@ -161,14 +161,14 @@ def read_document_rules(path: Path, qrels: Qrels) -> DocumentRules:
     """Return the rules in a tab-separated file with the header `rule document for value`.
 
     A line has one of these rules:
-        forbidden: the document, for a user or group
+        forbidden: the document, for a query, user, group or everyone
         superseded: the document, by the one in `value`
         valid-from, valid-until: the document, a date or time
         asked: when a query was asked, or all were
         is: a query's user or group
 
-    Raises FormatError, with the line, for other or contradictory rules, a user or group without a query, and,
-    if documents have dates, a judged query without a time.
+    Raises FormatError, with the line, for other or contradictory rules, for a user or group without a query,
+    and for a judged query without a time if documents have dates.
     """
     text = read_text(path)
     rows = _rows(path, text)

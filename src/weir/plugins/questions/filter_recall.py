@@ -1,7 +1,4 @@
-"""Recall of approximate vector search under filters.
-
-The exact answer is brute force; a document that scores no less than the k-th best permitted one is right.
-"""
+"""Recall of approximate vector search under filters, against brute force."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class _MeasureFitness:
 
 @dataclass(frozen=True)
 class Fitness:
-    """Whether queries and judgments can show a change of systems, with reasons."""
+    """A verdict, with reasons, on whether queries and judgments can show a change of systems."""
 
     subject: str
     change: float

@@ -104,8 +104,8 @@ class SequentialGate:
 
     @property
     def harmless(self) -> bool:
-        """True unless the verdict stops the candidate; over all queries only "pass" does not, over a group
-        all but "fail"."""
+        """True if the verdict lets the candidate through: "pass" over all queries, anything but "fail" over a
+        group."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property

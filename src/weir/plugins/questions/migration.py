@@ -1,8 +1,4 @@
-"""Compare an old and a new system without judgments, and decide between them by few labels.
-
-Documents to label are drawn at random, likelier the larger their effect, until a confidence sequence settles
-the difference.
-"""
+"""Compare an old and a new system without judgments, and decide between them by few labels."""
 
 from __future__ import annotations
 
@@ -208,7 +204,8 @@ def _groups(
 
 @dataclass(frozen=True, eq=False)
 class ContestedPairs:
-    """The (query, document) pairs whose labels can change the difference of two systems, in random order."""
+    """The (query, document) pairs whose labels can change the difference of two systems, in a random order
+    that favours large effects."""
 
     queries: Ids
     docs: Ids
@@ -462,7 +459,8 @@ def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> Ma
 
 @dataclass(frozen=True)
 class Migration:
-    """The changes from an old system's rankings to a new one's, and which is better by the labels."""
+    """The changes from an old system's rankings to a new one's, and which system is better by the labels so
+    far."""
 
     dataset: str
     old: str

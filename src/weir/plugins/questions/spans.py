@@ -35,7 +35,7 @@ class GoldSpans:
     stop: Int64
 
     def cut_by(self, chunker: Chunked, corpus: Corpus, queries: Ids) -> DocumentLists:
-        """Return, for each query, the documents of which the chunker cuts every passage that answers it."""
+        """Return, for each query, the documents whose answering passages are all cut by the chunker."""
         places = cut(corpus, chunker.words, chunker.overlap, chunker.collapse == "first")
         first, last = (np.searchsorted(places.owner, self.doc, side) for side in ("left", "right"))
         whole: dict[tuple[str, int], bool] = {}

@@ -59,7 +59,7 @@ class Citations:
     """Sentences on collections that are cited by another name, and on those that differ from the published ones."""
 
     def bibtex(self) -> str:
-        """Return all entries as BibTeX, with comments on whatever has no entry."""
+        """Return all entries as BibTeX, with comments on subjects without an entry."""
         missing = [f"% No entry: {printable(', '.join(self.uncited))}"] if self.uncited else []
         missing += [f"% {printable(one)}" for one in self.others]
         return "\n\n".join([work.bibtex() for work in self.works] + missing)

@@ -661,8 +661,8 @@ class QueryScores:
 
     @staticmethod
     def of(study: Study, dataset: str) -> QueryScores:
-        """Return the values on a dataset, NaN if missing; queries of the lowest mean by the first measure
-        come first."""
+        """Return the values on a dataset, NaN if missing, with the hardest queries by the first measure
+        first."""
         cells = [cell for cell in study.cells if cell.dataset == dataset]
         scores = [study.scores[dataset, cell.label] for cell in cells]
         queries = scores[0].queries

@@ -848,8 +848,7 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
 def uneven_depths(
     study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence for each dataset whose rankings differ much in length as far as the measure reads
-    them.
+    """Return a sentence for each dataset on which the rankings that the measure reads differ much in length.
 
     dataset, systems: only these; by default all.
     """

@@ -1,4 +1,1 @@
-"""Share results as packs, and rank packs on a leaderboard.
-
-Begin with `packs.py`.
-"""
+"""Share results as packs, and rank packs on a leaderboard; begin with `packs.py`."""

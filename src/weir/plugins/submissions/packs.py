@@ -4,7 +4,7 @@
     results/<collection>/<system>-<key>/...           rankings, scores and their records, laid out like the folder
     results/<collection>/indexes/<name>/stage.json    the record of an index, without the index
 
-A pack holds no texts and no judgments: a verifier needs the collections, whose fingerprints the records name.
+A verifier needs the collections: a pack holds no texts and no judgments.
 """
 
 from __future__ import annotations

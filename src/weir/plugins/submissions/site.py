@@ -1,12 +1,9 @@
 """A leaderboard of packs as a static site, with every number computed again from rankings.
 
-    index.html            verified results: ranges of ranks, for all collections and for each filter.
-    reported.html         published scores, not verified, in no order.
-    systems/, datasets/   a page for each.
-    api/                  the same numbers as JSON.
-
-A system ranks above another if it is better across the collections that both have, as in `weir compare`; its
-rank is the range that these verdicts leave.
+index.html            verified results: ranges of ranks, for all collections and for each filter.
+reported.html         published scores, not verified, in no order.
+systems/, datasets/   a page for each.
+api/                  the same numbers as JSON.
 """
 
 from __future__ import annotations
@@ -401,9 +398,9 @@ def rank_ranges(
     comparisons: Sequence[Comparison],
     verdicts: Mapping[tuple[str, str], Verdict],
 ) -> tuple[Place, ...]:
-    """Return each system's range of ranks, best first; systems without shared collections are not ordered.
+    """Return the range of ranks that pairwise verdicts leave to each system, best first.
 
-    verdicts: {(system, other): verdict across collections}.
+    verdicts: {(system, other): verdict across the collections that both have}.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
     first = counted_once((row.dataset, row.repeats or row.dataset) for row in rows if row.dataset in datasets)

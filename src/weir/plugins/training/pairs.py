@@ -355,8 +355,8 @@ def with_negatives(
     seed: int,
     progress: Watch,
 ) -> TrainingPairs:
-    """Return the pairs, each with `count` negatives drawn from BM25's first `depth` documents, or at random
-    if too few.
+    """Return the pairs, each with `count` negatives drawn from BM25's first `depth` documents, filled up at
+    random.
 
     answers: documents of a query that are never its negatives.
 

@@ -1,7 +1,6 @@
 """BIRCO: evaluation/rank2metric.py of a checkout, without resampling; means only.
 
-It takes rankings of whole pools of ten or more, without scores. Ties stay in the order of the input,
-documents not returned go to the end, unjudged ones have grade 0, and small pools are filled.
+It takes rankings without scores, so that ties stay in the order of the input.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ir-measures: its default pipeline of providers, each with its own order of ties, over named tuples.
+"""ir-measures: its default pipeline of providers, each with its own order of ties.
 
 ERR and exponential gains run gdeval.pl, which takes only numbers as query identifiers.
 """
