@@ -1,1 +1,4 @@
-"""Share results as packs, and rank packs on a leaderboard; begin with `packs.py`."""
+"""Share results as packs, and rank packs on a leaderboard.
+
+Begin with `packs.py`.
+"""
