@@ -396,10 +396,10 @@ def Leak(j: Judged, *, k: int | None = None) -> Float64:
 
 @measure("Stale", of="rules", better="less", never=True)
 def Stale(j: Judged, *, k: int | None = None) -> Float64:
-    """1 if a document within the first k was not valid when the query was asked, else 0; the last day is
-    valid.
+    """1 if a document within the first k was not valid when the query was asked, else 0.
 
-    Dates stand in document-rules.tsv beside the judgments (docs/questions.md). Source: Weir.
+    Dates, whose last day is valid, stand in document-rules.tsv beside the judgments (docs/questions.md).
+    Source: Weir.
     """
     return _any(j, k, lambda rules: rules.stale)
 
