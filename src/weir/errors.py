@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, ModuleType
@@ -228,13 +228,13 @@ def warn_of_ranking(said: str) -> None:
 
 
 @contextmanager
-def held_warnings() -> Iterator[None]:
-    """Delay the warnings of `warn_of_ranking` to the block's end and issue each text once; drop them if it
+def held_warnings() -> Iterator[Mapping[str, None]]:
+    """Yield the growing texts of `warn_of_ranking`, which are issued at the block's end, each once; drop them if it
     raises."""
     # By context: warnings.catch_warnings changes the filters of all threads.
     token = _held.set(held := dict[str, None]())
     try:
-        yield
+        yield held
     finally:
         _held.reset(token)
     for said in held:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+import weir
 from tests.shown import shown
 from tests.unit.brooklet import QRELS as JUDGED
 from tests.unit.brooklet import write_collection
@@ -174,3 +175,21 @@ def test_mistakes_are_refused_in_one_line(files, tmp_path, capsys):
     other = str(write_cell(tmp_path / "other", manifest=changed("dataset", "another")))
     assert "are scores of other queries" in refused(capsys, "diff", one, other)
     assert "found a file" in refused(capsys, "diff", a, b)
+
+
+def test_columns_are_headed_by_the_names_of_systems_where_folders_of_results_are_given(tmp_path, capsys):
+    data = write_collection(tmp_path / "mine")
+    systems = ["bm25", "rm3"]
+    for name, k in (("one", 1000), ("two", 2)):
+        weir.benchmark(str(data), systems, "nDCG@10", tmp_path / name, k=k)
+    first, second, other = (
+        next(path for path in sorted((tmp_path / folder / "mine").glob(f"{system}-*")))
+        for folder, system in (("one", "bm25"), ("one", "rm3"), ("two", "bm25"))
+    )
+    judged = str(data / "qrels" / "test.tsv")
+    assert main(["diff", judged, str(first), str(second), "-m", "nDCG@10"]) == 0
+    assert capsys.readouterr().out.startswith("nDCG@10: bm25 ")
+    assert main(["diff", judged, str(first), str(other), "-m", "nDCG@10"]) == 0
+    told = capsys.readouterr().out
+    assert first.name in told
+    assert other.name in told

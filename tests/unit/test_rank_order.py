@@ -111,6 +111,32 @@ def test_what_python_holds_is_looked_at_too():
 
 
 @pytest.mark.filterwarnings("default")
+def test_the_result_says_it_in_every_form(tmp_path, capsys):
+    """Also of a run that was read before, and put in another order of ties."""
+    paths = [written(tmp_path, ending, DISTANCES) for ending in (".csv", ".trec")]
+    paths.append(written(tmp_path, ".json", [(q, d, 0, score) for q, d, _, score in DISTANCES]))
+    falls = {f"q{q}": {f"d{d}": 1 / d for d in range(1, 4)} for q in range(1, 5)}
+    qrels = {f"q{q}": {"d1": 1} for q in range(1, 5)}
+    judged = tmp_path / "q.txt"
+    judged.write_text("".join(f"{query} 0 d1 1\n" for query in qrels))
+    for path in paths:
+        for run in (path, read_run(path), pd.DataFrame(DISTANCES, columns=list(NAMES))):
+            for rules in ("default", "ties=trec9", "self_matches=drop"):
+                scores = weir.evaluate(qrels, run, "RR", rules)
+                [note] = (note for note in scores.notes() if "scores rise from r" in note.text)
+                assert note.decisive
+            pair = {"one": run, "other": falls}
+            results = weir.compare(qrels, pair), weir.gate(qrels, falls, run), weir.diff(qrels, pair)
+            for one in (scores, *results):
+                assert "scores rise from r" in str(one)
+            for one in results:
+                assert "scores rise from r" in one.to_markdown()
+                assert "scores rise from r" in str(one.to_dict())
+        assert main(["eval", str(judged), str(path), "--markdown"]) == 0
+        assert "note: scores rise from r" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     "command", ["eval", "compare", "diff", "why", "gate", "fuse", "convert", "import", "audit"]
 )

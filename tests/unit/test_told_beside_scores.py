@@ -454,3 +454,21 @@ def test_a_ranking_that_is_not_as_it_was_written_is_made_again_by_the_same_run(h
     assert main(command) == 0
     assert scores.read_bytes() == values
     assert main(["verify", str(tmp_path / "out")]) == 0
+
+
+def test_a_warned_ranking_says_so_in_the_result_that_is_printed(tmp_path):
+    """In every form in which a run is given."""
+    qrels = {f"q{n}": {"d1": 1} for n in range(10)}
+    listed = {query: [(f"d{n}", float(n)) for n in range(10)] for query in qrels}
+    columns = {"query": [q for q in listed for _ in range(10)], "doc": [d for r in listed.values() for d, _ in r],
+               "score": [s for r in listed.values() for _, s in r]}  # fmt: skip
+    path = tmp_path / "run.trec"
+    path.write_text("".join(f"{q} Q0 {d} {int(s)} {s} x\n" for q, r in listed.items() for d, s in r))
+    with pytest.warns(RankingWarning):
+        read = weir.Run.load(path)
+    for run in (listed, {query: dict(row) for query, row in listed.items()}, columns, path, str(path), read):
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            scores = weir.evaluate(qrels, run, "nDCG@10")
+        assert sum("the highest score counts as the best" in note.text for note in scores.notes()) == 1
+        assert "the highest score counts as the best" in str(scores)

@@ -14,6 +14,7 @@ from weir.argument_types import checked
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged, joined
 from weir.core.qrels import Qrels
+from weir.core.rank_order import ORDER_COUNTS
 from weir.core.roles import MANY_QUERIES
 from weir.core.run import Run
 from weir.core.scores import Note, Scores
@@ -118,13 +119,15 @@ def _scores_of_any(
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
     try:
-        scores = scored(used, partial(_judged, run, queries), measures, rules, gate)
+        with held_warnings() as warned:
+            scores = scored(used, partial(_judged, run, queries), measures, rules, gate)
     except BadValue as error:
         with held_warnings():  # the run is read again, and the error says more
             if scoring.dataset is not None and (other := scoring.split_answered(run_from(run), judgments)):
                 raise BadValue(f"{error}; {other}") from None
             raise
-    return scores.remarked(remarks)
+    told = [Note(one) for one in warned if ORDER_COUNTS not in one]  # which `noted` says of any run
+    return scores.remarked([*remarks, *told])  # a printed result outlives what was warned
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:

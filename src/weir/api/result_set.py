@@ -148,7 +148,7 @@ class ResultSet(Sequence[T], Generic[T]):
         options: Mapping[str, object] | None = None,
     ) -> str:
         """Return the results as text, json, csv, latex, markdown or an html page, without notes except in latex
-        comments.
+        comments, and decisive ones in markdown.
 
         width, colour: the terminal's width and whether it has colours, for text.
         options: of the tables, such as {"long": True}.
@@ -162,7 +162,8 @@ class ResultSet(Sequence[T], Generic[T]):
             return csv_text([names, *([_cell(line.get(name)) for name in names] for line in lines)])
         tables = self.tables(form, options)
         said = {line for table in tables for line in table.notes}
-        notes = [note for note in self.notes() if note.text not in said] if form == "latex" else ()
+        below = [note for note in self.notes() if form == "latex" or (form == "markdown" and note.decisive)]
+        notes = [note for note in below if note.text not in said]
         return tables_as_text(tables, form, width, colour, self.kind.name, notes)
 
     @named_arguments

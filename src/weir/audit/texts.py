@@ -295,8 +295,8 @@ def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
 
 
 def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
-    """Return (relevant pairs whose document is truncated before its first word of the query, relevant pairs
-    whose document is truncated), numbers.
+    """Return two numbers of relevant pairs: whose document is truncated before its first word of the query,
+    and whose document is truncated.
 
     by: documents that an encoder truncates.
     """

@@ -36,8 +36,7 @@ RECORDS: Hook[[object, Literal["documents", "queries"]], Mapping[str, object] | 
 
 
 def check_view(view: object) -> None:
-    """Raise BadValue unless `view` is a text with at least one field name; whether such fields exist is not
-    checked."""
+    """Raise BadValue unless `view` is a text with at least one field name; the fields need not exist."""
     if not isinstance(view, str) or not view.split():
         raise BadValue(f"view is {view!r}; expected names of fields, such as 'title text'")
 

@@ -77,7 +77,8 @@ class Judged:
     beside: object = None
     """The result of `Qrels.beside.join`; None for judgments without rules of documents."""
     barred: tuple[int, int] = (0, 0)
-    """As in `Run`."""
+    """As in `Run`, as `doubts`."""
+    doubts: tuple[str, ...] = ()
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:
@@ -116,6 +117,7 @@ class Judged:
             own_near=own_near,
             beside=None if qrels.beside is None else qrels.beside.join(run, qrels.queries),
             barred=run.barred,
+            doubts=run.doubts,
         )
 
     def __len__(self) -> int:
@@ -131,7 +133,7 @@ class Judged:
         return self.retrieved > 0
 
     def take(self, codes: NDArray[np.integer]) -> Judged:
-        """Return the data of the queries at these positions, which may repeat, in this order; without
+        """Return the judged run of the queries at these positions, which may repeat, in this order; without
         `intents` and `beside`."""
         ptr = np.searchsorted(self.query, np.arange(len(self) + 1))
         row, at = stretches(ptr[codes], ptr[codes + 1])
@@ -155,8 +157,8 @@ class Judged:
         )
 
     def by_floats(self) -> Judged:
-        """Return the data ranked by scores rounded to 32-bit floats, with ties broken by identifier; itself
-        if no rank changes."""
+        """Return the judged run with ranks by scores rounded to 32-bit floats, ties broken by identifier;
+        itself if no rank changes."""
         if self.float_rank is None:
             return self
         order = np.lexsort((self.float_rank, self.query))
@@ -261,10 +263,10 @@ _OWN_QUERIES = 1 << 12  # queries looked at together: few enough that little mem
 def own_documents(
     data: Bytes, start: Int64, length: Int64, doc: Int32 | Int64, ptr: Int64, queries: Strings
 ) -> tuple[int, int]:
-    """Return (rankings whose first document has its query's identifier, rankings with such a document in the
-    top OWN_DEPTH).
+    """Return two numbers of rankings: whose first document has its query's identifier, and with such a
+    document in the top OWN_DEPTH.
 
-    The second count ignores identifiers that are plain numbers.
+    The second ignores identifiers that are plain numbers.
 
     data, start, length: document i has the identifier data[start[i] : start[i] + length[i]].
     doc: documents of all rankings in rank order, int[n]; -1 without an identifier.

@@ -148,7 +148,10 @@ def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
 
 
 def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
-    """Return the number of tied rows of each query, int32[Q]."""
+    """Return the number of tied rows of each query, int32[Q].
+
+    groups: from `tie_groups`.
+    """
     begin, end = groups
     owner = np.searchsorted(ptr, begin, side="right") - 1
     return np.bincount(owner, end - begin, len(ptr) - 1).astype(np.int32)

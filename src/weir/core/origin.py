@@ -150,7 +150,7 @@ def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 def judgment_marks(judgments: Grades) -> dict[str, str]:
-    """Return {query: hash of its judgments, 8 hexadecimal digits}, whatever the order of documents."""
+    """Return {query: hash of its judgments, 8 hexadecimal digits}; the order of documents does not matter."""
     return {query: _mark(grades) for query, grades in judgments.to_dict().items()}
 
 

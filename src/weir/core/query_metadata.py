@@ -218,7 +218,8 @@ class QueryMetadata:
         ]
 
     def take(self, codes: NDArray[np.integer]) -> QueryMetadata:
-        """Return the metadata of the queries at these positions, in this order."""
+        """Return the metadata of the queries at these positions, in this order; empty columns become None,
+        except document lists and filters."""
         instruction = None if self.instruction is None else self.instruction.take(codes)
         flags = None if self.unanswerable is None else self.unanswerable[codes]
         groups = {name: labels.take(codes) for name, labels in self.groups.items()}

@@ -90,6 +90,9 @@ class OrderCounts:
         return tuple(said)
 
 
+ORDER_COUNTS = "the highest score counts as the best"
+"""Ends the sentence on doubts."""
+
 Flags: TypeAlias = NDArray[np.bool_]
 
 

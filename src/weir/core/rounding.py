@@ -77,7 +77,7 @@ def change(value: float) -> str:
 
 
 def probability(value: float) -> str:
-    """Return a p-value with four decimals; "<0.0001" if smaller, "-" for NaN."""
+    """Return a p-value with four decimals; "<0.0001" if it rounds to 0, "-" for NaN."""
     if math.isnan(value):
         return "-"
     return "<0.0001" if value < 0.00005 else f"{value:.4f}"

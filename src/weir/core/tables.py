@@ -370,7 +370,7 @@ def folded_html(summary: str, inside: str) -> str:
 
 
 def excerpt(text: str, most: int) -> str:
-    """Return at most `most` characters of the text, if cut at a word's end if possible and with "…"."""
+    """Return the text; if longer than `most` characters, cut with "…", at the end of a word if possible."""
     if len(text) <= most:
         return text
     words = text[:most].rpartition(" ")[0].rstrip()
@@ -399,7 +399,7 @@ def tables_as_text(
     form: "text", "markdown", "latex", "csv" or "html" (a whole page); raises UnknownName for another.
     width, colour: of the terminal, for "text".
     title: of the HTML page.
-    notes: printed below in "text", as comments in "latex", else dropped.
+    notes: printed below in "text" and "markdown", as comments in "latex", else dropped.
     """
     match form:
         case "text":
@@ -410,7 +410,9 @@ def tables_as_text(
             gap = "\n\n" if text and notes else ""
             return text + gap + "\n".join(map(str, notes))
         case "markdown":
-            return "\n\n".join(one.markdown() for one in tables)
+            return "\n\n".join(
+                [*(one.markdown() for one in tables), *(markdown_escaped(str(n)) for n in notes)]
+            )
         case "latex":
             parts = [("\n\n" if one.header else "\n") + one.latex() for one in tables]
             return "".join([*parts, *(f"\n% {' '.join(str(note).split())}" for note in notes)]).lstrip("\n")

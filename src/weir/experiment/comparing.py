@@ -47,7 +47,7 @@ from weir.experiment.results import (
     shared_measures,
     unscored_notes,
 )
-from weir.experiment.stages import RECORD
+from weir.experiment.stages import RECORD, record_of
 from weir.files.formats import format_of
 from weir.files.runs import read_qrels, read_run, read_run_against, run_name
 from weir.files.score_files import is_baseline, read_baseline
@@ -351,7 +351,7 @@ def diff_files(
     top: number of largest gains, and of largest losses, to list.
     """
     first, second = paths
-    names = _names((run_name(first), run_name(second)), paths)
+    names = _names((_shown_name(first), _shown_name(second)), paths)
     judgments = read_qrels(qrels)
     order = rules.conventions.order
     runs = [
@@ -475,6 +475,12 @@ def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None, ties: Ties
     if judged_queries is None:
         return read_run(path, ties)
     return read_run_against(path, judged_queries, docs, ties)[0]
+
+
+def _shown_name(run: Path) -> str:
+    """Return the name of the system of a result's rankings, of other files `run_name`."""
+    record = record_of(run.parent) if run_name(run) == run.parent.name else None
+    return run_name(run) if record is None else record.name
 
 
 def _names(short: tuple[str, str], long: tuple[Path, Path]) -> tuple[str, str]:

@@ -76,7 +76,7 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
         if ties is not None and ties != run.ties:
             run.refuse_nameless()
             rows = run.queries, run.docs, run.query_of_row(), run.doc, run.score
-            run = Run.from_columns(*rows, Named(run.name, ties))
+            run = replace(Run.from_columns(*rows, Named(run.name, ties)), doubts=run.doubts)
         return run if name is None else replace(run, name=name)
     label = Named(name or "run", ties or "trec")
     quickly = _quickly(value, "run", lambda source: run_of(source, label.name, label.ties))

@@ -16,7 +16,7 @@ from weir.core.dangling import COMPOSITION, SAMPLE, TOP, composed_otherwise, spe
 from weir.core.judged import Judged, own_documents
 from weir.core.order import Ties, close_as_floats, compared, float_ranks, ranks
 from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_number
-from weir.core.rank_order import HEAD_ROWS, OrderCounts, counts_of_block, counts_of_scores
+from weir.core.rank_order import HEAD_ROWS, ORDER_COUNTS, OrderCounts, counts_of_block, counts_of_scores
 from weir.core.roles import refuse_grades_as_documents
 from weir.core.rounding import counted
 from weir.core.run import Named, Run
@@ -98,6 +98,11 @@ class _IdentifierNumbers:
     """Documents and queries that equal judged ones except for Unicode composition."""
     unjudged: set[str] = field(default_factory=set)
     """Some of the documents that are not judged."""
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """As in `Run`."""
+        return () if self.order is None else self.order.doubts()
 
     def query_codes(self, segments: Strings) -> Int64:
         which, strings = distinct_strings(segments)
@@ -312,7 +317,7 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
             "weir data import FILE -o DIR --as run-ranks ranks by rank" if isfile and order.contrary else ""
         )
         advice = advice or "distances have to be negated"
-        warn_of_ranking(f"{name}: {'; '.join(doubts)}; the highest score counts as the best; {advice}")
+        warn_of_ranking(f"{name}: {'; '.join(doubts)}; {ORDER_COUNTS}; {advice}")
     return doubts
 
 
@@ -402,8 +407,7 @@ def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = 
     parts, numbers = _read_parts(source, lambda part: part, None, None, ties, engine)
     codes, strings = distinct_strings(Strings.concatenated(numbers.docs))
     run = _run_of_parts(parts, Ids(Strings.packed(list(numbers.others))), Ids(strings), name, ties)
-    doubts = () if numbers.order is None else numbers.order.doubts()
-    return replace(run, doc=codes.astype(np.int32)[run.doc], doubts=doubts)
+    return replace(run, doc=codes.astype(np.int32)[run.doc], doubts=numbers.doubts)
 
 
 def read_run_against(
@@ -417,7 +421,8 @@ def read_run_against(
     path = path_of(path)
     source = file_source(path, format_of(path, "run"), "run")
     parts, numbers = _read_parts(source, lambda part: part, queries, docs, ties, engine)
-    return _run_of_parts(parts, queries, docs, run_name(path), ties), len(numbers.others)
+    run = _run_of_parts(parts, queries, docs, run_name(path), ties)
+    return replace(run, doubts=numbers.doubts), len(numbers.others)
 
 
 def _run_of_parts(parts: list[RankingPart], queries: Ids, docs: Ids, name: str, ties: Ties) -> Run:
@@ -530,6 +535,7 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
         tied_end=tied_end,
         own_first=numbers.own_first,
         own_near=numbers.own_near,
+        doubts=numbers.doubts,
     )
 
 

@@ -1,8 +1,4 @@
-"""Compiled inner loops that take and fill arrays, without objects or files.
-
-These modules import numba, which the base install lacks: `from weir import kernels` imports each on first
-use.
-"""
+"""Compiled inner loops on arrays; they import numba, so each is imported on first use."""
 
 from weir.lazy_names import lazy_names
 

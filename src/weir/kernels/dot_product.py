@@ -249,11 +249,10 @@ def scan(
     eight: bool, block: DocumentBlock, panels: Panels, asked: QueryVectors, query_rows: PackedQueries,
     first: int, stop: int, k: int, best: BestKeys,
 ) -> int:  # fmt: skip
-    """Add a block's best documents for queries first..stop-1 to `best`; return the number of pairs scored
+    """Add a block's best documents for queries first..stop-1 to `best`, and return the number of pairs scored
     exactly.
 
     eight: panels and queries are bytes, not floats.
-    panels: the packed block.
     first: a multiple of ROWS.
     """
     words, lane, most = panels
@@ -304,8 +303,7 @@ def scan(
 
 @jit
 def scan_few(block: DocumentBlock, asked: QueryVectors, k: int, best: BestKeys) -> None:
-    """Add a block's best documents for each query to `best` by scoring every pair exactly; fast for few
-    queries."""
+    """Add a block's best documents for each query to `best` by scoring every pair; fast for few queries."""
     n, count = len(block.rows), 0
     spare, counts = np.empty(best.keys.shape[1], np.int64), np.empty(2048, np.int64)
     pairs = np.empty(n * len(asked.rows), np.int64)
@@ -330,7 +328,7 @@ def write_top_k(k: int, keys: Int64, filled: Int64, rank: Int32, score: Float32)
     """Write the top k of each query, best first, to rank int32[Q, k] and score float32[Q, k].
 
     keys: int64[Q, room]; reordered.
-    filled: int64[Q], number of keys; lowered to at most k. Results beyond it are not written.
+    filled: number of keys, int64[Q]; lowered to at most k. Results beyond it are not written.
     """
     spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
     cell = np.zeros(1, np.float32)

@@ -1,6 +1,6 @@
 """Compile kernels once for each machine; they run without Python's global lock.
 
-Arithmetic is IEEE and never reordered, so scores do not depend on the machine.
+Arithmetic is IEEE and never reordered: scores are equal on all machines.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def installed() -> bool:
 
 
 class Kernel:
-    """A function compiled for the types of its arguments, which other kernels may call.
+    """A function compiled for the types of its arguments: arrays, changed in place, int, float, bool, and
+    named tuples of these.
 
-    Threads may call it in parallel. Arguments are arrays, changed in place, int, float, bool, and named
-    tuples of these. A call raises as `check_available`, TypeError for other arguments, RuntimeError for lack
-    of memory or, under NUMBA_BOUNDSCHECK=1, an index out of bounds.
+    A call is thread-safe. It raises as `check_available`, TypeError for other arguments, RuntimeError for
+    lack of memory or, under NUMBA_BOUNDSCHECK=1, an index out of bounds.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -290,7 +290,7 @@ def cache_folders() -> tuple[Path, ...]:
 def is_compiled(module: str) -> bool:
     """Return True if machine code of a kernel in this module is stored and matches the source.
 
-    module: name below `weir.kernels`, such as "lines"; raises FileNotFoundError for another.
+    module: name below `weir.kernels`; raises FileNotFoundError for another.
     """
     path = _source(module)
     if not path.is_file():

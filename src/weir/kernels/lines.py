@@ -1,4 +1,4 @@
-"""Parse lines of rankings by compiled code: fields to columns, rows in rank order."""
+"""Parse lines of rankings to columns, and sort rows in rank order."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _first(flags: np.uint64) -> Int:
 
 @jit
 def first_below(word: np.uint64, bound: np.uint64) -> Int:
-    """Return the index, 0 to 7, of the first byte of a word that is below a bound; 8 for none.
+    """Return the index, 0 to 7, of the first byte of a word that is below `bound`; 8 for none.
 
     bound: at most 128, repeated in all eight bytes.
     """
@@ -76,8 +76,7 @@ def first_below(word: np.uint64, bound: np.uint64) -> Int:
 
 @jit
 def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64) -> Int:
-    """Return the index of the first byte of a word that equals `one` or `other` or is below a bound; 8 for
-    none.
+    """Return the index of the first byte of a word that equals `one` or `other` or is below `bound`; 8 for none.
 
     one, other, bound: a byte, repeated eight times; the bound at most 128.
     """
@@ -220,10 +219,10 @@ def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, pl
 def number_of(
     first: np.uint64, second: np.uint64, third: np.uint64, ends: tuple[int, int], size: int
 ) -> float:
-    """Return the value of a decimal of up to 24 bytes, in three words; NaN for other text, and if the nearest
+    """Return the value of a decimal of up to 24 bytes, in three words; NaN for other text, or if the nearest
     double is uncertain.
 
-    ends: words that end before the point and at the end; see `dot_at`.
+    ends: words that end before the point and at the end, from `dot_at`.
     """
     dot = dot_at(first)
     value = _two_parts(first, ends[0], dot, ends[1], size - dot - 1)
@@ -309,13 +308,12 @@ def _closes(mark: int, after: int, next_after: int, separator: int) -> bool:
 def scan_lines(
     buf: Bytes, words: UInt64, stop: int, shape: LineShape, rows: RowArrays, edge: Int64
 ) -> tuple[int, int, int, int, int, bool]:
-    """Write the lines of buf[:stop], which ends in a line feed, to `rows`; empty lines are skipped.
+    """Write the lines of buf[:stop], which ends in a line feed, to `rows`, without empty lines.
 
     edge: int64[2 * cells + 1], scratch, zero at first.
 
     Returns (rows, segments, scores left to the general parser, TREC lines that end unlike the row before,
-    first bad line or -1, quoted). The bad line is an offset; `quoted` is True if a quoted cell needs the
-    general parser.
+    offset of the first bad line or -1, True if a quoted cell needs the general parser).
     """
     # All in one loop and by name: handing arrays to a function, even an inlined one, costs as much as a cell.
     start, length, hashes, score, segment, slow = (
@@ -557,13 +555,13 @@ def order_rows(
     buf: Bytes, start: Int64, length: Int64, hashes: UInt64, score: Float64, cuts: Int64, table: IdTable,
     scratch: Int32, spare: Int64, order: Int64, doc: Int32,
 ) -> int:  # fmt: skip
-    """Rank the rows of each query and look up their documents, and return the first row that repeats a document
+    """Rank the rows of each query and look up their documents; return the first row that repeats a document
     of its query, or -1.
 
-    cuts: int64[queries + 1], first row of each query.
+    cuts: first row of each query, int64[queries + 1].
     score: in the precision of comparisons.
-    scratch: int32, a power of two and at least four times the longest ranking; spare: int64, as long as that
-        ranking.
+    scratch: int32, a power of two and at least four times the longest ranking.
+    spare: int64, as long as the longest ranking.
     order, doc: filled in rank order with rows and with positions in the table, -1 for none.
     """
     slots, keys, data, ptr = table.slots, table.keys, table.data, table.ptr

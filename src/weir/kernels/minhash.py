@@ -1,5 +1,4 @@
-"""Find near-duplicate texts by MinHash of word sequences: bands give candidates, the exact Jaccard index
-decides."""
+"""Find near-duplicate texts by MinHash of word sequences; the exact Jaccard index decides."""
 
 from __future__ import annotations
 
@@ -38,11 +37,10 @@ def _shingle(term: Int32, start: int, stop: int) -> np.uint64:
 
 @jit
 def band_keys(ptr: Int64, term: Int32, width: int, multiplier: UInt32, keys: UInt64) -> None:
-    """Write a 64-bit key for each band of each text's MinHash signature; texts that share a key are
-    candidates.
+    """Write a 64-bit key for each band of each text's MinHash signature; texts that share a key are candidates.
 
     ptr, term: int64[n + 1] and int32, the terms of each text.
-    width: terms of a shingle. A shorter text is one shingle.
+    width: terms of a sequence (shingle); a shorter text is one.
     multiplier: uint32[bands * rows], odd, one for each permutation.
     keys: uint64[n, bands], 0 for a text without terms.
     """
@@ -73,8 +71,8 @@ def shingle_sets(
 ) -> None:
     """Write the hashes of each text's distinct shingles, descending, to shingle[ptr[d] : ptr[d] + count[d]].
 
-    ptr, term, width: see `band_keys`.
-    count: int64[n], filled with the number of each text's shingles.
+    ptr, term, width: as for `band_keys`.
+    count: filled with the number of each text's shingles, int64[n].
     spare, counts: scratch, int64 of the longest text and int64[2048].
     """
     for d in range(len(ptr) - 1):
@@ -113,16 +111,14 @@ def _jaccard(a: Int64, b: Int64) -> float:
 def leaders(
     ptr: Int64, count: Int64, shingle: Int64, bucket: Int32, room: Int32, least: float, leader: Int64
 ) -> int:
-    """Write each text's leader, an earlier near-duplicate or itself, and return how often a bucket was too full
-    for a new leader.
+    """Write each text's leader, the most similar earlier near-duplicate in its buckets or itself; return how
+    often a bucket was too full for a new leader.
 
-    ptr, count, shingle: see `shingle_sets`.
+    ptr, count, shingle: from `shingle_sets`.
     bucket: int32[n, bands], -1 for a bucket of one text.
-    room: int32[buckets], how many more leaders each bucket may have, counted down.
+    room: how many more leaders each bucket may have, int32[buckets]; counted down.
     least: smallest Jaccard index of near-duplicates.
-    leader: int64[n], filled.
-
-    A text follows the most similar leader in its buckets, among equals the first.
+    leader: filled, int64[n].
     """
     n, bands = bucket.shape
     head = np.full(len(room), -1, np.int64)

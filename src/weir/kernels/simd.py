@@ -1,7 +1,4 @@
-"""Add vector instructions that numba lacks: tiles of products, exact dot products.
-
-Addresses are integers, as in `array.ctypes.data`.
-"""
+"""Vector instructions that numba lacks; addresses are integers, as in `array.ctypes.data`."""
 
 from __future__ import annotations
 
@@ -47,10 +44,10 @@ Body = Callable[[Value, Value, list[Value]], list[Value]]
 
 
 def intrinsic(returned: Value) -> Callable[[Callable[..., Value]], Any]:
-    """Return a decorator for functions that emit LLVM code; kernels can call them.
+    """Return a decorator that makes kernels' calls of a function emit its LLVM code.
 
-    returned: numba's type of the result. The decorated function takes LLVM's builder, then a value for each
-        int64 argument.
+    returned: numba's type of the result. The function takes LLVM's builder, then a value for each int64
+        argument.
     """
 
     def decorated(emit: Callable[..., Value]) -> Any:  # noqa: ANN401 - an object of numba

@@ -1,4 +1,4 @@
-"""Compute maxima of a vocabulary's logits over texts' tokens; bounds leave out most products."""
+"""Maxima of a vocabulary's logits over texts' tokens; bounds leave out most products."""
 
 from __future__ import annotations
 

@@ -129,11 +129,11 @@ def scan_words(
     out: Int32,
     out_ptr: Int64,
 ) -> int:
-    """Write the word numbers of the texts from `first` on to `out`; return the number of the first text that
-    is not done, for lack of room in `words`.
+    """Write the word numbers of the texts from `first` on to `out`; return the first text not done for lack
+    of room in `words`.
 
     insert: number new words; otherwise they are -1.
-    out_ptr: int64[texts + 1], the start of each text in `out`; filled after entry `first`.
+    out_ptr: start of each text in `out`, int64[texts + 1]; filled after entry `first`.
     """
     # All in one loop: split into functions for plain words, others and the look-up, it took a fifth longer.
     data, data8, ptr = texts

@@ -195,7 +195,7 @@ def ranked_by(run: Run, conventions: Conventions) -> Run:
         run.refuse_nameless()
         columns = (run.query_of_row(), run.doc, run.score)
         again = Run.from_columns(run.queries, run.docs, *columns, Named(run.name, "trec9"))
-        return replace(again, barred=run.barred)
+        return replace(again, barred=run.barred, doubts=run.doubts)
     return run
 
 

@@ -26,7 +26,7 @@ from weir.registry import Registry
 
 
 def without_unjudged(j: Judged, grade: Grades | None = None) -> Judged:
-    """Return the data without documents that are unjudged or of a grade below 0; later documents move up,
+    """Return the judged run without documents that are unjudged or of a grade below 0; later ones move up,
     ideal rankings stay.
 
     grade: grades to decide by; None for those in `j`.
@@ -239,7 +239,7 @@ class Measure:
         return self.asserted(self.computed(judged))
 
     def computed(self, judged: Judged) -> Float64:
-        """Return the values of `per_query`, without the check for 0..1."""
+        """Return the values of `per_query` without the check for 0..1; raises the same BadValues."""
         definition = self.definition
         if definition.of == "whole grades":
             fractions = np.flatnonzero(judged.ideal != np.rint(judged.ideal))
@@ -472,7 +472,7 @@ def all_within_unit(values: Float64) -> bool:
 
 
 def condensed_join(judged: Judged) -> Judged:
-    """Return the data without unjudged documents, also in `intents`."""
+    """Return the judged run without unjudged documents, also in `intents`."""
     join = without_unjudged(judged)
     if judged.intents is None:
         return join

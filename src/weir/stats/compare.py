@@ -721,7 +721,7 @@ def compare_scores(
 
     scores: {system: its scores}.
     method: by default ComparisonMethod(), with `groups` BY_GROUP.
-    measures: by default those that all systems have, without measures that have no better direction.
+    measures: by default those that all systems have, without a better direction only if none has one.
 
     Raises BadValue for fewer than two systems, no shared measure, and if no group has two queries,
     UnknownName for an unknown baseline or measure.

@@ -122,7 +122,7 @@ class Gate:
 
     @property
     def scoreless(self) -> bool:
-        """True if both sides score 0 on every query of a dataset by a measure within 0..1 of which more is better."""
+        """True if both sides score 0 on every query of a dataset, by a measure from 0 to 1 that rewards more."""
         nothing = self.before == self.after == 0 and within_unit(self.measure)
         return nothing and not self.group and direction(self.measure) > 0
 

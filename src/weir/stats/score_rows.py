@@ -16,6 +16,7 @@ from weir.core.intents import IntentQrels
 from weir.core.judged import OWN_DEPTH, Judged, barred_said
 from weir.core.origin import other_algorithms
 from weir.core.qrels import Qrels
+from weir.core.rank_order import ORDER_COUNTS
 from weir.core.roles import scores_as_grades
 from weir.core.rounding import between, count, counted, one_or_more, part_of, percent, score
 from weir.core.scores import (
@@ -307,7 +308,8 @@ def without_relevant(queries: int, judged: int) -> str:
 
 
 def own_counts(judged: Judged) -> tuple[int, int]:
-    """Return (rankings that begin with the query's own document, rankings with it in the top OWN_DEPTH).
+    """Return two numbers of rankings: that begin with the query's own document, and that have it in the top
+    OWN_DEPTH.
 
     The second is 0 if an own document is judged relevant.
     """
@@ -343,7 +345,8 @@ def noted(
     qrels: Qrels | IntentQrels | None,
     measures: tuple[Measure, ...],
 ) -> Scores:
-    """Return the scores with notes on grades, measures, unjudged rankings, cut-offs and ties.
+    """Return the scores with notes on grades, measures, unjudged rankings, orders that may not be meant, cut-offs and
+    ties.
 
     qrels: None if all grades are whole and of unknown origin.
     """
@@ -354,6 +357,8 @@ def noted(
         least = dict(measure.settings).get("rel")
         if isinstance(least, (int, float)) and least > best > 0:
             remarks.append(Note(f"{measure} is 0 by construction: the highest grade is {best:g}"))
+    if judged.doubts:
+        remarks.append(Note(f"{'; '.join(judged.doubts)}; {ORDER_COUNTS}", decisive=True))
     retrieved = judged.retrieved[judged.retrieved > 0]
     if len(retrieved) and not len(judged.rank):
         remarks.append(NOTHING_JUDGED)

@@ -237,7 +237,7 @@ def p_of_draws(larger: Int64, draws: int) -> Float64:
 
 
 def exact_mean(values: Float64) -> float:
-    """Return the mean from a sum rounded once, whatever the order; `values` must not be empty."""
+    """Return the mean from an exact sum, so that order does not matter; `values` must not be empty."""
     return math.fsum(values.tolist()) / len(values)
 
 

@@ -1,4 +1,4 @@
-"""Bound the posting lists of an impact index from above and below, so that a search can skip postings."""
+"""Bounds of the posting lists of an impact index, by which a search skips postings."""
 
 from __future__ import annotations
 

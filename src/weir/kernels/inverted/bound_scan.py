@@ -1,4 +1,4 @@
-"""Search by fast upper bounds of all scores, then exact scores of the few candidates."""
+"""Search by upper bounds of all scores, then exact scores of the few candidates."""
 
 from __future__ import annotations
 
@@ -228,13 +228,12 @@ def search_by_bounds(
     rank: int, window: int, sums: BoundSums, best: Selection, terms: QueryTerms, hits: Hits, left: NDArray[np.bool_],
 ) -> int:  # fmt: skip
     """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
-    negative, infinite or NaN.
+    negative or not finite.
 
-    lists, bounds, columns: the index, and upper bounds of its impacts.
-    rank: column of `top` for this k, 0 for none.
+    rank: column of `bounds.top` for this k, 0 for none.
     window: binary logarithm of a window's documents.
     sums, best, terms: scratch.
-    left: bool[queries], set for queries with too many candidates, which `search_by_postings` must answer.
+    left: set for queries with too many candidates, which are not written, bool[queries].
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

@@ -1,4 +1,4 @@
-"""Store for each frequent term and document a byte, an upper bound of the term's impact."""
+"""An upper bound, in a byte, of the impact of each frequent term in each document."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def in_memory(windows: Iterator[Bytes], shape: tuple[int, int, int]) -> Bytes:
 
 
 class ByteBounds(NamedTuple):
-    """Upper bounds of the scores that frequent terms add to documents (impacts), in one byte each."""
+    """Upper bounds of the scores (impacts) that frequent terms add to documents, in one byte each."""
 
     number: Int32
     """int32[V]: column of a term; -1 for none."""
@@ -45,7 +45,7 @@ class ByteBounds(NamedTuple):
     def of(
         lists: Lists, bounds: BlockBounds, n_docs: int, kept: KeptWindows = in_memory
     ) -> ByteBounds | None:
-        """Return the columns of an impact index; None for few documents, or without frequent terms.
+        """Return the bounds of an impact index; None for few documents, or without frequent terms.
 
         kept: stores windows, uint8[C, documents] in one reused array, and returns them in the final shape.
         """
@@ -74,9 +74,9 @@ class ByteBounds(NamedTuple):
 
 
 def frequent_terms(ptr: Int64, n_docs: int) -> tuple[Int64, Int32]:
-    """Return (terms with a column, column of each term or -1), int64[C] and int32[V].
+    """Return (frequent terms, number of each term among them or -1), int64[C] and int32[V].
 
-    ptr: int64[V+1], offsets of the posting lists.
+    ptr: offsets of the posting lists, int64[V + 1].
     """
     sizes = np.diff(ptr)
     frequent = np.flatnonzero((sizes * _FREQUENT_ONE_IN >= n_docs) & (sizes >= LISTED_POSTINGS))

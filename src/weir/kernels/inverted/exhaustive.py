@@ -16,11 +16,11 @@ def search_exhaustively(
     postings: Postings, most: Float32, queries: SparseQueries, k: int, acc: Float64, acc_bits: Int64, best: Selection,
     hits: Hits,
 ) -> int:  # fmt: skip
-    """Write the k best documents of each query to `hits`, and return 0, or 1 without searching if a weight is
-    negative, infinite or NaN.
+    """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
+    negative or not finite.
 
-    most: float32[V], largest impact of each term.
-    acc: float64 sums of documents, padded to a multiple of 64, and one more; zero before and after.
+    most: largest impact of each term, float32[V].
+    acc: sums of documents, float64, padded to a multiple of 64, and one more; zero before and after.
     acc_bits: `acc` as int64.
     best: scratch for more than k + 64 keys and for the terms of a query.
     """

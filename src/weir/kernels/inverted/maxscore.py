@@ -1,4 +1,4 @@
-"""Search by postings in windows of documents, skipping terms that cannot reach the top k."""
+"""Search by postings, skipping terms that cannot reach the top k."""
 
 from __future__ import annotations
 
@@ -233,10 +233,9 @@ def search_by_postings(
     sums: WindowSums, best: Selection, terms: QueryTerms, live: Int64, hits: Hits,
 ) -> int:  # fmt: skip
     """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
-    negative, infinite or NaN.
+    negative or not finite.
 
-    lists, bounds: the index, and bounds of its lists.
-    rank: column of `top` for this k, 0 for none.
+    rank: column of `bounds.top` for this k, 0 for none.
     window: binary logarithm of a window's documents.
     best: scratch for more than k keys.
     sums, terms, live: scratch.

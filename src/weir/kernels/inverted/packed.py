@@ -1,8 +1,7 @@
 """Posting lists of many documents in few bytes: two for a document's number, mostly one for its impact.
 
-`BlockBounds` cuts long lists into ranges of document numbers. A range tells the upper half of its numbers, so that
-these lists keep the lower half alone; the others keep both. A list with few distinct impacts keeps codes, places in its
-table.
+Lists that `BlockBounds` cuts into ranges keep only the lower half of numbers, which the range completes. A
+list with few distinct impacts keeps their positions in a table.
 """
 
 from __future__ import annotations
@@ -296,8 +295,8 @@ def write_list(lists: Lists, bounds: BlockBounds, t: int, doc: Int32, impact: Fl
 
 @jit
 def flaw(lists: Lists, bounds: BlockBounds, n_docs: int) -> int:
-    """Return 0 if every posting's document and code lie where a search takes them to lie, 1 for `offset`, 2 for
-    `low` or `high`, 3 for `code`."""
+    """Return 0 if all postings are where a search expects them, 1 for a wrong `offset`, 2 for `low` or
+    `high`, 3 for `code`."""
     for t in range(len(lists.ptr) - 1):
         start, end, row = lists.ptr[t], lists.ptr[t + 1], np.int64(bounds.listed[t])
         first, levels = lists.first[t], lists.levels[t]

@@ -82,7 +82,7 @@ def average_length(lengths: NDArray[np.integer]) -> float:
 def lucene_idf(df: NDArray[np.integer], n_docs: int) -> Float32:
     """Return Lucene's idf of each term, ln(1 + (n_docs - df + 0.5) / (df + 0.5)), float32[V].
 
-    df: document frequency of each term.
+    df: document frequencies.
     n_docs: documents whose field is not empty.
     """
     d = df.astype(np.float64)
@@ -92,10 +92,9 @@ def lucene_idf(df: NDArray[np.integer], n_docs: int) -> Float32:
 def lucene_inverse_norms(
     lengths: NDArray[np.integer], average: float, k1: float, b: float, exact: bool = False
 ) -> Float32:
-    """Return 1 / (k1 * ((1 - b) + b * length / average)) in Lucene's float32, float32[N]; zeros if `average`
-    is 0.
+    """Return 1 / (k1 * ((1 - b) + b * length / average)), float32[N]; zeros if `average` is 0.
 
-    exact: use true lengths, not the lengths that one byte represents.
+    exact: use true lengths, not Lucene's lengths of one byte.
     """
     one, k, bb = np.float32(1), np.float32(k1), np.float32(b)
     used = lengths.astype(np.float32) if exact else DECODED_LENGTHS
@@ -254,7 +253,7 @@ def _add_up(ptr: Int64, term: Int32, value: Float64, stamp: Int32, slot: Int64, 
 
 
 def added_up(fields: list[tuple[Int64, Int32, Float64]], n_terms: int) -> tuple[Int64, Int32, Float64]:
-    """Return the fields of documents joined, (ptr, term, value), adding values of equal terms in field order.
+    """Return the fields of documents joined, (ptr, term, value), adding values of equal terms.
 
     fields: (ptr int64[N + 1], term int32, value float64) of the same documents.
     """
@@ -302,10 +301,10 @@ def _invert(
 def invert(
     pairs: Pairs, order: Int32, weights: tuple[Float32, Float32], formula: int = LUCENE
 ) -> tuple[Int64, Int32, Float32]:
-    """Return postings with impacts, (ptr int64[V+1], doc int32[P], impact float32[P]), from documents' terms.
+    """Return postings with impacts, (ptr int64[V + 1], doc int32[P], impact float32[P]), from documents' terms.
 
-    pairs: in corpus order, as `ForwardBuilder.finish` returns them.
-    order: int32[N], document of each internal number.
+    pairs: in corpus order, from `ForwardBuilder.finish`.
+    order: document of each internal number, int32[N].
     weights: weight and norm of `TermWeights`.
 
     Raises BadValue for inconsistent sizes or an unknown formula.
@@ -361,10 +360,10 @@ def inverted(pairs: Pairs, order: Int32, terms: int) -> tuple[Int64, Int32, Coun
 def weighed_groups(
     lists: tuple[Int64, Int32, Counts], weights: tuple[Float32, Float32], formula: int, room: int
 ) -> Iterator[tuple[Int64, Int32, Float32]]:
-    """Yield the postings of `inverted` with impacts, as `invert` returns them, by groups of successive terms; each
-    group counts its postings from 0.
+    """Yield the postings of `lists` with impacts, in the form of `invert`, by groups of successive terms;
+    each group counts from 0.
 
-    room: see `term_groups`.
+    room: most postings of a group of several terms.
     """
     (ptr, doc, count), (weight, norm) = lists, weights
     for first, last in pairwise(term_groups(ptr, room)):
@@ -375,10 +374,9 @@ def weighed_groups(
 
 
 def term_groups(ptr: Int64, room: int) -> list[int]:
-    """Return the bounds of groups of successive terms, at least one: of a single term, or of at most `room`
-    postings.
+    """Return the bounds of groups of successive terms: a single term each, or at most `room` postings.
 
-    ptr: int64[V + 1], offsets of the terms' postings.
+    ptr: offsets of the terms' postings, int64[V + 1].
     """
     cuts, terms = [0], len(ptr) - 1
     while cuts[-1] < terms or len(cuts) == 1:
@@ -394,8 +392,8 @@ def write_postings(
     """Write the postings of documents, numbered from `first`, into the lists of their terms.
 
     fptr, fterm, value: terms and impacts of each document.
-    cursor: int64[V], next position in each list; advanced.
-    doc, impact: int32[P] and float32[P], filled.
+    cursor: next position in each list, int64[V]; advanced.
+    doc, impact: the lists, filled.
     """
     for i in range(len(fptr) - 1):
         for j in range(fptr[i], fptr[i + 1]):
@@ -421,11 +419,10 @@ def _by_block(
 
 
 def by_block(fptr: Int64, fterm: Int32, ftf: Int32, block: Int32, blocks: int) -> tuple[Int64, Int32, Int32]:
-    """Return the (term, count) pairs of documents sorted stably by block, (ends int64[blocks + 1], term,
-    count).
+    """Return the (term, count) pairs of documents sorted stably by block, (ends int64[blocks + 1], term, count).
 
     fptr, fterm, ftf: the pairs of each document.
-    block: int32[n], block of each document.
+    block: of each document, int32[n].
     """
     ends = np.zeros(blocks + 1, np.int64)
     np.cumsum(np.bincount(block, np.diff(fptr), blocks), out=ends[1:])

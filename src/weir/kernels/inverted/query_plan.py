@@ -1,5 +1,4 @@
-"""Merge, bound and order the posting lists of a query's terms, and find their postings in a window of
-documents."""
+"""Plan a query: its posting lists, their bounds and order, and their postings in a window of documents."""
 
 from __future__ import annotations
 
@@ -76,10 +75,10 @@ def plan(
     terms: QueryTerms,
     best: Selection,
 ) -> tuple[int, float]:
-    """Write the posting lists of query q to `terms`, and return (number of lists, lower bound of the k-th best
-    score).
+    """Write the posting lists of query q to `terms`, and return (number of lists, lower bound of the k-th
+    best score).
 
-    rank: column of `top` for this k, 0 for none.
+    rank: column of `bounds.top` for this k, 0 for none.
     best: scratch.
 
     Unknown terms and weights of 0 are left out; repeated terms are merged.
@@ -165,8 +164,7 @@ def enter_window(
     """Set `terms.stop` to each list's end before document `finish`; return (number of lists with postings in
     the window, sum of their bounds).
 
-    offset: see `BlockBounds`.
-    live: its first places receive the numbers of these lists, in the order of `terms`, by decreasing bound.
+    live: receives the numbers of these lists, by decreasing bound.
     """
     n_live, total = 0, 0.0
     for i in range(n_terms):

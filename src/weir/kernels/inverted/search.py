@@ -135,10 +135,10 @@ def _window(n_docs: int) -> int:
 # score starts at the k-th largest impact of a single term. An index with columns is searched by upper bounds of all
 # scores (bound_scan.py), with the same bits. All skipping is by proof.
 def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, threads: int = 1) -> Hits:
-    """Return each query's k best documents of a score above 0, best first, ties by ascending number; entries
-    beyond a query's count have doc -1 and score 0.
+    """Return each query's k best documents of a score above 0, best first, ties by ascending number; then doc
+    -1 and score 0.
 
-    qptr: int64[Q+1].
+    qptr: offsets of the queries, int64[Q + 1].
     qterm: int32, -1 for an unknown term.
     qweight: float32, from 0.
 

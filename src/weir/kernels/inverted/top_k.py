@@ -1,8 +1,7 @@
 """Select and sort packed (score, document) keys.
 
-A key is int64: in the upper half the bits of a float32 score, flipped if negative so that keys order as
-scores; in the lower half the complement of the internal number. Larger keys rank first: score descending,
-then internal number ascending.
+A key is int64: above the bits of a float32 score, below the complement of the internal number. Larger keys
+rank first: score descending, then number ascending.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def _partial_sort(keys: Keys, low: int, high: int, rank: int) -> None:
 def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
     """Move the k largest of keys[:n] to the front, in any order; return the smallest of them.
 
-    Requires n >= k >= 1 and distinct keys. `spare` (as long as keys) and counts int64[2048] are scratch.
+    Needs n >= k >= 1 and distinct keys; `spare` (as long as keys) and `counts` int64[2048] are scratch.
     """
     if n <= 128:
         _partial_sort(keys, 0, n - 1, k - 1)

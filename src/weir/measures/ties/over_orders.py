@@ -61,7 +61,7 @@ class Tied:
 
     @staticmethod
     def of(judged: Judged) -> Tied:
-        """Return the data with its queries that have a tied judged document."""
+        """Return a judged run with its queries that have a tied judged document."""
         ranked = judged if judged.intents is None else judged.intents.joined
         rows = np.flatnonzero(ranked.last > ranked.first)
         if len(rows) == 0:

@@ -291,7 +291,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The collection that an import wrote."""
+    """The report of an import: the new collection's folder and counts, and a record of each file."""
 
     folder: Path
     """The new collection."""
@@ -333,7 +333,7 @@ def import_files(
 ) -> ImportReport:
     """Import files of other tools, and golden sets of any shape, into a new collection; return the report.
 
-    out: folder, which appears whole or not at all, in place of an older import; it has queries.jsonl, corpus.jsonl,
+    out: folder, which appears whole or not at all, in place of an older import. It has queries.jsonl, corpus.jsonl,
         qrels/SPLIT.tsv, runs/NAME.trec (or .json) and import.json, as far as files give them.
     columns: role -> column (a name, or a number from 1), such as {"query": "q", "doc": "url", "grade": "ctr"}, or
         "query=q,doc=url,grade=ctr".

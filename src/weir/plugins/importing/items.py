@@ -214,12 +214,13 @@ def number_of(fields: Mapping[str, Any], name: str) -> float | None:
 
 
 def id_key(value: object) -> ItemKey:
-    """Return the key with a value as identifier; empty for None, blanks, NaN, Booleans, bytes, lists and objects."""
+    """Return the ItemKey with a value as identifier; empty for None, blanks, NaN, Booleans, bytes, lists and
+    objects."""
     return ItemKey("" if isinstance(value, bool) else identifier(value))
 
 
 def text_key(fields: Mapping[str, Any], *names: str) -> ItemKey:
-    """Return the key of the text of the first of these fields that has one; else an empty key."""
+    """Return the ItemKey with the text of the first of these fields that has one; else an empty one."""
     return ItemKey(text=text_of(fields, *names))
 
 
@@ -245,7 +246,7 @@ def query_items(
 
     missing: reason of the refusal.
     grades: (document, grade) pairs.
-    docs: the ranking, best first; None for none.
+    docs: the ranking, best first. None for none.
     """
     if query == ItemKey():
         yield Refused(where, missing)

@@ -221,7 +221,7 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
-        """Undo the additions of the block if it raises."""
+        """Undo the additions made in the `with` block if it raises."""
         self._database.execute("savepoint file")
         try:
             yield
@@ -408,7 +408,7 @@ class FileCounts:
 
 @dataclass(frozen=True)
 class ImportedFile:
-    """The items read from a file, without its documents with an identifier, which are in the `DocumentSpill`."""
+    """The items read from a file; its documents with an identifier are in a `DocumentSpill` instead."""
 
     name: str
     """The path as the user gave it."""

@@ -341,7 +341,7 @@ def next_queries(
     width: wanted half width of the intervals, from which the number of queries follows.
     out: the folder of the sheet; by default none is written.
 
-    Raises BadValue as `estimate`, without `count` or `width`, if nothing is left to judge, and for a folder that
+    Raises BadValue as `estimate` does, without `count` or `width`, if nothing is left to judge, and for a folder that
     exists.
     """
     human, collection = judged_by(human, collection)

@@ -163,8 +163,8 @@ def allocated(
     """Return how many more queries to judge in each stratum, int64[strata], for the narrowest intervals.
 
     cost: float64[strata], pairs to judge for a query.
-    more: number of queries; None for as many as `width` takes, or all.
-    width: half width to reach; ignored if `more` is given.
+    more: number of queries. None takes as many as `width` needs, or all.
+    width: half width to reach, ignored if `more` is given.
     """
     # Neyman 1934, greedily: after two of each stratum, the next query goes where it takes most from the variance of the
     # systems' mean for each pair that it costs.

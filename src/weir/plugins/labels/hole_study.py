@@ -57,7 +57,8 @@ class _FilledScore:
 
 @dataclass(frozen=True)
 class HoleCounts:
-    """The unjudged documents in the first k of a system; of all systems if `system` is ""."""
+    """Counts of the unjudged documents (holes) in the first k of a system, and its means; of all systems if `system`
+    is ""."""
 
     system: str
     holes: int

@@ -86,7 +86,8 @@ POOLS = ResultKind(
 def judging_pool(
     runs: Mapping[str, Run], qrels: Qrels, k: int = 10, limit: int | None = None, lot: bool = False
 ) -> JudgingPool:
-    """Return the unjudged documents among the first k of any run, queries that narrow scores most first.
+    """Return the unjudged documents among the first k of any run; queries whose judging narrows scores most come
+    first.
 
     limit: keep this many pairs, of largest weight.
     lot: order queries at random instead.
@@ -287,7 +288,8 @@ class SheetLine:
 
 
 def open_sheet(path: Path) -> Iterator[SheetLine]:
-    """Yield the filled lines of a sheet, as TSV or a spreadsheet's CSV; raises FormatError at a malformed line."""
+    """Yield the lines of a sheet (TSV, or a spreadsheet's CSV) except blank ones; raises FormatError at a malformed
+    line."""
     if path.suffix == ".csv":
         records = number_records(path, table_head(path).separator, (HEAD.index("grade"),))
     else:

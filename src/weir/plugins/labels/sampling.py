@@ -124,9 +124,9 @@ def drawn_mean(
 
     human, model: float64[n], people's and the model's values of the judged items (queries, not pairs).
     model_alone: float64[N], the model's values of the other items.
-    weight: weight of the model's values; None for the one within 0..1 with the narrowest interval, or 0 if that is
+    weight: weight of the model's values. None takes the one within 0..1 with the narrowest interval, or 0 if that is
         more than 5% wider than people's alone.
-    limits: smallest and largest possible value; binary values then have Wilson's interval.
+    limits: smallest and largest possible value. Binary values then have Wilson's interval.
 
     Raises BadValue for fewer than two judged items.
     """

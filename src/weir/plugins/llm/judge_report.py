@@ -110,8 +110,11 @@ PROBES = {
 
 
 def probe_rows(probe: Probe, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
-    """Return the rows of `grades`, float64[pairs], below the highest grade or only at the lowest, shuffled by the
-    seed; without NaN."""
+    """Return the rows to which a probe applies, shuffled by the seed: grades below the highest, or at the lowest if
+    `probe.lowest`.
+
+    grades: float64[pairs]; NaN rows are left out.
+    """
     with np.errstate(invalid="ignore"):
         fits = grades <= scale.lowest if probe.lowest else grades < scale.highest
     return [int(row) for row in np.random.default_rng(seed).permutation(len(grades)) if fits[row]]

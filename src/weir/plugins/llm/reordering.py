@@ -51,7 +51,7 @@ class WindowShape:
             )
 
     def deepest(self, count: int) -> Int64:
-        """Return, int64[count], the deepest rank to which each rank's document can fall in one pass."""
+        """Return the deepest rank, int64[count], to which the document at each rank can fall in one pass."""
         behind = np.maximum(0, count - self.window - np.arange(count))
         return count - self.step * -(-behind // self.step)
 
@@ -119,8 +119,8 @@ class OrderChanges:
     """int64[queries, k]: first-stage ranks of the new first k; 0 for a new or missing document."""
 
     def _commonest(self) -> tuple[tuple[int, ...], int]:
-        """(Most frequent changed order of the first k as first-stage ranks, number of queries with it); ((), 0) if
-        none changed."""
+        """Return (most frequent changed order of the first k as first-stage ranks, number of queries with it); ((),
+        0) if none changed."""
         orders = Counter(map(tuple, self.sources[self.answered & ~self.kept_first].tolist()))
         return min(orders.items(), key=lambda item: (-item[1], item[0]), default=((), 0))
 

@@ -120,7 +120,7 @@ class Ordering:
         return changed_settings(self)
 
     def resolved(self, window: int, sort: str) -> Ordering:
-        """Return a copy with the method's `window` and `sort` and half the window as step in place of None."""
+        """Return a copy in which None becomes the method's `window` and `sort`, and half the window as `step`."""
         wide = self.window or window
         return replace(self, window=wide, step=self.step or max(1, wide // 2), sort=self.sort or sort)
 
@@ -345,7 +345,7 @@ def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
 
 
 def most_groups(sort: str, count: int, width: int, top: int) -> int:
-    """Return an upper bound of the groups that `sorting` yields for the same arguments; for "all" the number of
+    """Return an upper bound of the number of groups that `sorting` yields; for "all" the number of unordered
     pairs."""
     top = min(top, count)
     if sort == "all":

@@ -300,7 +300,7 @@ class FirstPlace:
 
 @dataclass(frozen=True)
 class PromptPlaces:
-    """How often the document at each position of a prompt is ranked first."""
+    """In prompts of `size` documents, how often the document at each position is ranked first."""
 
     size: int
     """Documents in a prompt."""
@@ -349,7 +349,7 @@ class SameVerdicts:
 
 
 def prompt_places(runs: Sequence[Sequence[HeardAnswer]]) -> tuple[PromptPlaces, ...]:
-    """Return how often answers put the passage at each position first, a result for each number of passages.
+    """Return how often answers rank the passage at each position first, by number of passages in the prompt.
 
     Only the first prompt about a query counts, if it has two passages or more.
     """
@@ -424,7 +424,8 @@ def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
 
 
 def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
-    """Return how often two samples of answers give a prompt the same verdict; NaN without a prompt that all have.
+    """Return how often two samples of answers give a prompt the same verdict; NaN without a prompt that all samples
+    have.
 
     Answers without a clear verdict equal one another.
     """
