@@ -29,15 +29,14 @@ from weir.errors import BadValue, require
 def command(folder: Path, runs: tuple[Path, ...], given: Given, port: int | None, serving: Given) -> None:
     """Show results on a page.
 
-    FOLDER: a results folder of weir run. The browser shows the systems, the queries, and the documents that
-    each system ranks for a query, with judgments and with the reasons of scores. Every page is also there as
-    JSON, with .json after its path. Other machines are not contacted, and the folder is never written to:
-    pools that people judge from its pages lie in a folder beside it, whose name ends in -judging. A folder of
-    weir labels pool opens for judging: the next pair, a key for each grade, and answers in its
-    judgments.sqlite, which weir eval and weir labels read.
+    FOLDER: a results folder of weir run. The browser shows systems, queries, and the documents that each
+    system ranks for a query, with judgments and with the reasons of scores; .json after a page's path gives
+    JSON. No other machine is contacted, and the folder is never written to: pools that people judge lie in a
+    folder beside it, whose name ends in -judging. A folder of weir labels pool opens for judging: the next
+    pair, a key for each grade, and answers in its judgments.sqlite, which weir eval and weir labels read.
 
-    With RUNS, rankings in files, FOLDER is their judgments, a file or a collection with texts: before it
-    opens, weir run makes their results in a folder here, named after the judgments and ending in -results.
+    With RUNS, rankings in files, FOLDER is their judgments, a file or a collection with texts: weir run makes
+    their results first, in a folder here named after the judgments and ending in -results.
     """
     for module in ("jinja2", "markdown_it", "starlette", "uvicorn"):
         require(module, "app")

@@ -122,7 +122,7 @@ class Access:
     """One-time tokens of the owner for the browser's command line, which other users can read."""
 
     def _admitted(self, token: str) -> str | None:
-        """Return the visitor's token for a token or an unused ticket, which is then used up; None if unknown."""
+        """Return the token itself if known, the owner's for a ticket, which is then used up; None if unknown."""
         if token in self.tickets:
             self.tickets.discard(token)
             return next(iter(self.tokens))

@@ -30,7 +30,7 @@ from weir.systems.vectors.exact_search import ArraySource, search
 
 
 def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retriever:
-    """Return a system that re-ranks given candidates, by its own scores or a pipeline's last re-ranker.
+    """Return a system that ranks given candidates by a system's scores, or by a pipeline's last re-ranker.
 
     All candidates are ordered unless the re-ranker has a depth. Raises BadValue for a system that scores only
     documents that it finds itself, such as a fusion.
@@ -42,7 +42,7 @@ def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retrieve
 
 @dataclass(frozen=True, eq=False)
 class _GivenCandidates:
-    """A first stage that returns the rankings of a run in place of a search; none for a query not in it."""
+    """A first stage that returns a run's rankings in place of a search; none for a query not in it."""
 
     candidates: Run
 
@@ -86,8 +86,8 @@ Terms: TypeAlias = tuple[Int64, Int32, Float32]
 
 
 def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) -> Run:
-    """Return the k documents of the highest inner product for each query, by exact search; none for a query of
-    blanks.
+    """Return the k documents of the highest inner product for each query, by exact search; none for a query
+    of blanks.
 
     Raises BadValue for k below 1 and for values that are no vectors.
     """
@@ -106,8 +106,8 @@ def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) 
 def sparse_run(
     query_terms: EncodeTerms, document_terms: EncodeTerms, corpus: Corpus, queries: Queries, k: int
 ) -> Run:
-    """Search exactly by term weights: return the k documents with the largest dot product for each query with
-    a text.
+    """Return the k documents of the largest dot product of term weights for each query with text, by exact
+    search.
 
     Documents without a common term are left out. Raises BadValue for k below 1 and for weights below 0.
     """

@@ -26,11 +26,11 @@ from weir.plugins import bridges
 def command(folder: Path, form: str, out: Path, given: Given, model: str, hub_dataset: str) -> None:
     """Write results in the formats of MTEB, the Hugging Face hub or ir_metadata.
 
-    FOLDER: a results folder of weir run. mteb: results/<model>/<revision>/<task>.json, for mteb.ResultCache(OUT).
-    hub: <system>/.eval_results/<dataset>.yaml, for the model's repository. ir-metadata: rankings as
-    <dataset>/<system>.trec, each with its provenance in comments at its head, which weir eval skips and
-    trec_eval 9 does not. Splits of a dataset are in one file for mteb, else under <dataset>-<split> (except
-    test).
+    FOLDER: a results folder of weir run. mteb: results/<model>/<revision>/<task>.json, for
+    mteb.ResultCache(OUT). hub: <system>/.eval_results/<dataset>.yaml, for the model's repository.
+    ir-metadata: rankings as <dataset>/<system>.trec with provenance in comments at the head, which weir eval
+    skips and trec_eval 9 does not. Splits of a dataset share a file for mteb, else are under
+    <dataset>-<split> (except test).
     """
     if model and form != "mteb":
         raise BadValue(f"--mteb-name says what a system is called in MTEB; it means nothing with --to {form}")

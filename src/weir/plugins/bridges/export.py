@@ -60,7 +60,7 @@ def _counting_cells(results: Path | str | Sequence[ResultCell]) -> Sequence[Resu
 
 
 def task_of(collection: str) -> BenchmarkTask:
-    """Return a collection's task in MTEB; a task of the collection's name if MTEB has none."""
+    """Return a collection's task in MTEB; one of the collection's own name if MTEB has none."""
     names = toml_facts("benchmark_tasks.toml").get(collection)
     return BenchmarkTask(collection) if names is None else BenchmarkTask(names["task"], names["hub"])
 
@@ -114,11 +114,11 @@ HUNDREDTHS = 100
 def write_hub_results(
     results: Path | str | Sequence[ResultCell], folder: Path | str, dataset: str = ""
 ) -> list[Path]:
-    """Write results as <folder>/<system>/.eval_results/<collection>.yaml, for a model's repository; return the
-    paths.
+    """Write results as <folder>/<system>/.eval_results/<collection>.yaml, for a model's repository; return
+    the paths.
 
-    Splits other than test are named <collection>-<split>.yaml. A file holds nDCG@10 in percent, and in its
-    notes the interval and the number of queries.
+    Splits other than test are named <collection>-<split>.yaml. A file holds nDCG@10 in percent, its interval
+    and the number of queries.
 
     results: a results folder, or finished results.
     dataset: the data set on the Hugging Face hub, ORG/NAME:TASK, if all results are of one collection; by
@@ -190,10 +190,10 @@ def write_mteb_results(
     results: a results folder, or finished results.
     model: the name in MTEB, such as intfloat/e5-small, for results of one system, by default weir/<system>.
 
-    Scores are means, under MTEB's names where it has the measure. Other splits in an existing file are kept.
-    A model's revision is a hash of the system's settings. Raises BadValue for results without nDCG@10, one
-    model for several systems, two results with the same path, and a collection whose counts differ from the
-    published ones. Raises StoreError if a file cannot be written.
+    Scores are means under MTEB's names; other splits in an existing file are kept; a revision is a hash of
+    the system's settings. Raises BadValue for results without nDCG@10, one model for several systems, two
+    results with the same path, and a collection whose counts differ from the published ones; StoreError if a
+    file cannot be written.
     """
     cells = _counting_cells(results)
     systems = {cell.label or cell.system for cell in cells}
@@ -228,7 +228,7 @@ def write_mteb_results(
 
 
 def system_revision(name: str, description: object) -> str:
-    """Return a hash of a system's name and whole description; the collection is no part of it."""
+    """Return a hash of a system's name and description, the same on every collection."""
     return Stage("run", name, {"system": description}).key
 
 
@@ -317,8 +317,8 @@ def read_ir_metadata(path: Path | str) -> dict[str, Any]:
 def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any]) -> None:
     """Write a run in TREC's format, with metadata as YAML in comments at its head.
 
-    Raises BadValue for a file name of another format and for white space in an identifier, MissingExtra
-    without PyYAML, StoreError if the file cannot be written.
+    Raises BadValue for a file name of another format and white space in an identifier, MissingExtra without
+    PyYAML, StoreError if the file cannot be written.
     """
     text = require("yaml", "import-sources").safe_dump(
         dict(metadata), sort_keys=False, allow_unicode=True, width=1000

@@ -215,8 +215,8 @@ class MtebSearchModel:
 
         top_ranked: {query: the only documents to rank}.
 
-        A column "instruction" is appended to the query's text, as in MTEB. Raises BadValue if
-        `index` was not called, if queries are conversations, and if a re-ranker gets no top_ranked.
+        A column "instruction" is appended to the query's text, as in MTEB. Raises BadValue before `index`,
+        for conversations, and for a re-ranker without top_ranked.
         """
         if self.indexed is None:
             raise BadValue(f"{self.system} has no corpus yet; call index first")

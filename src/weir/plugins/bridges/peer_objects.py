@@ -29,8 +29,7 @@ def to_ranx(value: Run | Qrels) -> Any:  # noqa: ANN401  its Run or Qrels
 
 
 def to_ir_measures(value: Run | Qrels | Measure | str) -> Any:  # noqa: ANN401  its named tuples or measure
-    """Return a run as a list of ir-measures' ScoredDoc, judgments as its Qrel, a measure as its measure
-    object.
+    """Return a run as a list of ir-measures' ScoredDoc, judgments as its Qrel, or a measure as its measure.
 
     Raises BadValue for other values, fractional grades and a measure that it lacks or defines differently,
     MissingExtra without ir-measures.

@@ -87,17 +87,17 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
 
     @property
     def greater_is_better(self) -> bool:
-        """Return True, so that trainers keep the checkpoint with the highest value."""
+        """True: trainers keep the checkpoint with the highest value."""
         return True
 
     @property
     def primary_metric(self) -> str:
-        """Return the key of the value by which a trainer chooses checkpoints: the first measure's."""
+        """The key of the value by which a trainer chooses checkpoints: the first measure's."""
         return f"{self.name}_{measures_of(self.measures)[0]}"
 
     @property
     def description(self) -> str:
-        """Return "Information Retrieval", the evaluator's name on a model's card."""
+        """ "Information Retrieval", the evaluator's name on a model's card."""
         return "Information Retrieval"
 
     def get_config_dict(self) -> dict[str, Any]:
@@ -112,8 +112,8 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
         epoch: float = -1,
         steps: int = -1,
     ) -> dict[str, float]:
-        """Evaluate a model and return {<name>_<measure>: mean}, with the ends of intervals where defined; writes
-        files to output_path.
+        """Return {<name>_<measure>: a model's mean}, with ends of intervals where defined; writes files to
+        output_path.
 
         Raises BadValue for another kind of model.
         """

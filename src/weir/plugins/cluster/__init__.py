@@ -1,4 +1,2 @@
-"""Run experiments on a cluster (`weir run --on ray`), and keep results in a store such as S3.
-
-Begin with `on_ray.py`.
-"""
+"""Run experiments on a cluster (`weir run --on ray`), and keep results in a store such as S3; begin with
+`on_ray.py`."""

@@ -1,7 +1,4 @@
-"""Objects in a store that machines share, such as S3 and others that fsspec knows.
-
-An object appears whole or not at all; of several machines that create it, one succeeds (If-None-Match).
-"""
+"""Objects in a store that machines share, such as S3 and others that fsspec knows."""
 
 from __future__ import annotations
 
@@ -26,8 +23,11 @@ Moved = Callable[[int], None]
 
 @dataclass(frozen=True, eq=False)
 class ObjectStore:
-    """Objects below an address such as s3://bucket/prefix; methods raise StoreError if the store fails or
-    refuses."""
+    """Objects below an address such as s3://bucket/prefix, each written whole or not at all, by one machine
+    (If-None-Match).
+
+    Methods raise StoreError if the store fails or refuses.
+    """
 
     address: str
     files: Any
@@ -36,7 +36,7 @@ class ObjectStore:
 
     @staticmethod
     def open(address: str) -> ObjectStore:
-        """Open the store at an address, and test that it can write, write conditionally and delete.
+        """Return the store at an address, after a test that it can write, write conditionally and delete.
 
         Raises BadValue for a bad address or one with credentials, MissingExtra, and StoreError if the test
         fails.

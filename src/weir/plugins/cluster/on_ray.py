@@ -1,7 +1,7 @@
 """An experiment on a Ray cluster: tasks write results to a folder that all machines share.
 
-Vectors and rankings never pass through Ray: a task gets names and the number of a result. Before that, actors
-with a loaded model encode the documents in shares. Lost tasks are restarted here.
+A task gets names and the number of a result, never vectors or rankings. Before that, actors encode the
+documents in shares.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Grid:
         )
 
     def cells(self) -> list[Cell]:
-        """Load the datasets, and return the cells of the experiment, one for each system and dataset."""
+        """Load the datasets, and return the experiment's cells: a system on a dataset each."""
         experiment = Experiment(
             self.datasets, self.systems, self.measures, self.k, self.stages, self.drop_self
         )
@@ -146,7 +146,7 @@ Stage: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class _EncodingShare:
-    """A share of the documents to encode before a cell can be made: number `number`, from 0, of `of`."""
+    """A part of the documents to encode before a result can be computed: number `number`, from 0, of `of`."""
 
     cell: int
     stage: Stage
@@ -187,7 +187,8 @@ class _GridActor:
 
 @dataclass(frozen=True, eq=False)
 class _ClusterLedger:
-    """The ledger of requests of all tasks, held by an actor; methods raise ServiceError if the actor is lost."""
+    """The count of all tasks' requests to services, held by an actor; methods raise ServiceError if the actor
+    is lost."""
 
     actor: Any
     ray: Any
@@ -217,7 +218,7 @@ def _cells(grid: Grid) -> list[Cell]:
 
 
 def complete_cell(grid: Grid, number: int, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-    """Make the result of the grid's cell `number` in a worker; return "" or the failure as one line."""
+    """Compute the grid's result `number` in a worker; return "" or the failure as one line."""
     return _logged(grid, number, software, actor, lambda cell: cell.complete(measures_of(grid.measures)))
 
 
@@ -258,7 +259,7 @@ class _ShareWorker:
         self.system, self.encoder = "", cast("ShareEncoder | None", None)
 
     def encode(self, share: _EncodingShare, grid: Grid, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-        """Encode a share of the documents; return "" or the failure as one line."""
+        """Encode a part of the documents; return "" or the failure as one line."""
 
         def work(cell: Cell) -> None:
             system, encoding = _encodings(cell)[share.stage]
@@ -276,10 +277,10 @@ class RayCluster:
     address: str
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
-        """Make all unfinished results of an experiment.
+        """Compute all unfinished results of an experiment.
 
-        Raises MissingExtra without Ray, BadValue for an unreachable cluster or parts that only this process has; the
-        first failure as WeirError, after the other results have ended.
+        Raises MissingExtra without Ray, BadValue for an unreachable cluster or parts that only this process
+        has; the first failure as WeirError, after the other results have ended.
         """
         grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
         cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)

@@ -1,4 +1,4 @@
-"""Grade a tool's answers: outcomes, causes of differences, counts by group."""
+"""Grade a tool's answers to test vectors: outcomes, causes of differences, counts by group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from weir.plugins.conform.vectors import Expected, Number, Vector, groups, vecto
 
 @dataclass(frozen=True)
 class Question:
-    """A case and a measure that a tool computes on it."""
+    """A test case, and a measure that a tool computes on it."""
 
     case: Case
     measure: str
@@ -269,7 +269,7 @@ class ValueDifference:
 
     @property
     def difference(self) -> float:
-        """Return the absolute difference; infinite if the value is missing or not finite."""
+        """The absolute difference; infinite if the value is missing or not finite."""
         if self.found is None or not math.isfinite(self.found):
             return math.inf
         return float(abs(Fraction(self.found) - Fraction(self.exact.decimal)))
@@ -277,7 +277,7 @@ class ValueDifference:
 
 @dataclass(frozen=True)
 class Graded:
-    """The outcome of a tool on a test vector and measure."""
+    """A tool's outcome for a measure on a test vector."""
 
     vector: Vector
     measure: str
@@ -290,7 +290,7 @@ class Graded:
 
 
 def grade(answers: Answers, vectors: Iterable[Vector], explain: bool = True) -> list[Graded]:
-    """Return the outcome for each test vector and measure; a vector without an answer is not applicable.
+    """Return the outcome for each test vector and measure; "not applicable" for a vector without an answer.
 
     explain: also find the cause of differences, which takes longer.
     """
@@ -342,7 +342,7 @@ def _value_differences(expected: Expected, value: ToolValue) -> Iterator[ValueDi
 
 @dataclass(frozen=True)
 class Counts:
-    """Numbers of (vector, measure) pairs in a group that passed, differ, were refused or do not apply."""
+    """How many (vector, measure) pairs of a group passed, differ, were refused or do not apply."""
 
     group: str
     vectors: int
@@ -355,7 +355,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Cause:
-    """A reason why a tool differs or refuses."""
+    """A reason why a tool differs or refuses, with its number of cases."""
 
     kind: str
     """"differs" or "refused"."""
@@ -372,7 +372,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Summary:
-    """Outcomes of a tool on all test vectors."""
+    """Outcomes of a tool on all test vectors, by group and cause."""
 
     tool: str
     package: str
@@ -386,7 +386,7 @@ class Summary:
 
     @property
     def total_counts(self) -> Counts:
-        """Return the counts of all groups added up, as group "all"."""
+        """The counts of all groups added up, as group "all"."""
         rows = [(c.vectors, c.passed, c.differs, c.refused, c.not_applicable) for c in self.counts]
         return Counts("all", *(sum(column) for column in zip(*rows, strict=True)))
 
@@ -451,13 +451,13 @@ def _number_in_note(graded: Graded) -> float:
 
 
 def worst(graded: Iterable[Graded], most: int = 5) -> list[tuple[Graded, ValueDifference]]:
-    """Return (graded pair, its largest difference) of the `most` pairs farthest from the exact value,
-    farthest first."""
+    """Return (outcome, its largest difference) of the `most` outcomes farthest from the exact value, farthest
+    first."""
     largest = [(g, max(g.differences, key=lambda d: d.difference)) for g in graded if g.differences]
     return sorted(largest, key=lambda pair: -pair[1].difference)[:most]
 
 
 def vectors_fingerprint() -> str:
-    """Return 12 hex digits, a hash of all golden vectors and their answers."""
+    """Return a hash of all test vectors and their exact answers, as 12 hex digits."""
     content = [(v.id, asdict(v.case), v.measures, v.expected, v.error) for v in vectors()]
     return hashlib.sha256(repr(content).encode()).hexdigest()[:12]

@@ -44,9 +44,9 @@ def command(
     """Test a tool with the golden vectors.
 
     TOOL: weir (the default), beir, birco (with --checkout), ir_measures, mteb, pytrec_eval, ranx,
-    sentence_transformers or sklearn, asked in a process of its own. A value that differs from the exact one
-    is explained by the convention that gives it. The exit code is 0 when no value differs, 1 when one
-    differs, 2 when the tool could not be asked. Format of vectors and answers: docs/conformance.md.
+    sentence_transformers or sklearn, in a process of its own. A wrong value is explained by the convention
+    that gives it. Exit code 0: no value differs from the exact one; 1: one differs; 2: the tool could not be
+    asked. Format of vectors and answers: docs/conformance.md.
     """
     if answers is not None and (tool is not None or place):
         raise BadValue("--answers grades a file; name a tool or --python without it")

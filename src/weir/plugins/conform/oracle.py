@@ -1,4 +1,4 @@
-"""Exact values of every measure, from its definition; shares no code with weir.measures."""
+"""Exact values of every measure from its definition; shares no code with weir.measures."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def discounted(gains: Sequence[int | Fraction], ahead: int = 1) -> Discounted:
 
 
 def value(terms: Discounted) -> Exact:
-    """Return the value of a discounted sum: a fraction if only log2(2) occurs, else a decimal."""
+    """Return the number that a discounted sum is: a fraction if only log2(2) occurs, else a decimal."""
     if set(terms) <= {2}:
         return terms.get(2, Fraction(0))
     return total([_WORK.divide(_as_decimal(c), _log2(Fraction(m))) for m, c in terms.items()])
 
 
 def quotient(above: Discounted, below: Discounted) -> Exact:
-    """Return the quotient of two discounted sums; a fraction if one is a multiple of the other, 0 if either
-    is empty."""
+    """Return the quotient of two discounted sums: a fraction if one is a multiple of the other, else a
+    decimal; 0 if either is empty."""
     if not below or not above:
         return Fraction(0)
     ratios = {above.get(m, Fraction(0)) / coefficient for m, coefficient in below.items()}
@@ -67,12 +67,12 @@ def _power_of_two(exponent: Fraction) -> Fraction:
 
 
 def in_base(number: Exact, base: Fraction) -> Exact:
-    """Convert a discounted sum by binary logarithms to logarithms of another base."""
+    """Convert a discounted sum from binary logarithms to another base."""
     return number if base == 2 or not number else _WORK.multiply(_as_decimal(number), _log2(base))
 
 
 def total(values: Sequence[Exact]) -> Exact:
-    """Return the sum; a fraction if all values are fractions, else a decimal."""
+    """Return the sum, a fraction if all values are, else a decimal."""
     fractions = [v for v in values if isinstance(v, Fraction)]
     if len(fractions) == len(values):
         return sum(fractions, Fraction(0))
@@ -83,7 +83,7 @@ def total(values: Sequence[Exact]) -> Exact:
 
 
 def ratio(above: Exact, below: Exact) -> Exact:
-    """Return above / below; 0 for a zero denominator, and a fraction if both are fractions."""
+    """Return above / below, a fraction if both are; 0 for a zero denominator."""
     if not below or not above:
         return Fraction(0)
     if above == below:
@@ -94,7 +94,7 @@ def ratio(above: Exact, below: Exact) -> Exact:
 
 
 def fraction_mean(values: Sequence[Exact]) -> Exact:
-    """Return the mean; a fraction if all values are fractions, 0 without values."""
+    """Return the mean, a fraction if all values are; 0 without values."""
     return ratio(total(values), Fraction(len(values)))
 
 
@@ -105,7 +105,7 @@ def _as_decimal(number: Exact) -> Decimal:
 
 
 def exact_text(number: Exact) -> dict[str, str]:
-    """Return {"decimal": the number to 30 digits}, and "fraction" for a fraction of at most 100 characters."""
+    """Return {"decimal": the number to 30 digits}, with "fraction" for a fraction of at most 100 characters."""
     forms = {"decimal": str(_SHOWN.plus(_as_decimal(number)))}
     if isinstance(number, Fraction) and len(str(number)) <= _LONGEST:
         forms["fraction"] = str(number)
@@ -466,7 +466,7 @@ _KNOWN = {**DEFINITIONS, **VARIANTS}
 
 @dataclass(frozen=True)
 class OracleConventions:
-    """Conventions that measures leave open."""
+    """The conventions that definitions of measures leave open."""
 
     ties: Literal["trec", "trec9", "expected", "worst", "best"] = "trec"
     """"trec" orders equal scores by descending bytes of the identifier, "trec9" likewise after rounding scores to
@@ -483,7 +483,7 @@ class OracleConventions:
 
 @dataclass(frozen=True)
 class Case:
-    """The input of a measure."""
+    """Judgments, rankings and conventions on which a measure is computed."""
 
     qrels: Judgments
     run: Rankings
@@ -506,7 +506,7 @@ class MeasureName:
 
 @dataclass(frozen=True)
 class Answer:
-    """Exact values of a measure for the queries that count, with their mean."""
+    """A measure's exact values for the queries that count, and their mean."""
 
     per_query: Mapping[str, Exact]
     mean: Exact
@@ -529,7 +529,7 @@ def parse_name(text: str) -> MeasureName:
 
 
 def refusal(case: Case) -> str | None:
-    """Return the reason why judgments or rankings must be refused; None if they are valid."""
+    """Return why judgments or rankings must be refused; None if they are valid."""
     if not any(case.qrels.values()):
         return "the judgments are empty"
     for query, pairs in case.qrels.items():
@@ -548,7 +548,7 @@ def refusal(case: Case) -> str | None:
 def exact_answer(case: Case, measure: str) -> Answer:
     """Return the exact value of a measure for each query that counts, and their mean.
 
-    Raises BadValue for input that must be refused, if no query counts, or if ties have more than 5,040
+    Raises BadValue for input that must be refused, if no query counts, and if ties have more than 5,040
     orders.
     """
     reason = refusal(case)
@@ -593,7 +593,7 @@ def _of_ranking(ranked: list[str], grades: Grades, name: MeasureName) -> Exact:
 
 
 def sorted_documents(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> list[str]:
-    """Return documents by descending score (rounded to 32-bit floats for "trec9"), ties by descending bytes of the
+    """Return documents by descending score (in 32-bit floats for "trec9"), ties by descending bytes of the
     identifier."""
     by_identifier = sorted((d for d, _ in scored), key=lambda d: d.encode(), reverse=True)
     compared = {d: _compared(s, conventions) for d, s in scored}

@@ -1,7 +1,7 @@
 """Ask a tool for its answers: vectors as JSON on standard input, answers as JSON lines on standard output.
 
-It runs in the tool's own Python, as `python run_adapter.py NAME [CHECKOUT]`, and needs only adapters/NAME.py beside
-it, nothing of Weir. An adapter defines
+It runs in the tool's own Python, as `python run_adapter.py NAME [CHECKOUT]`, and needs only adapters/NAME.py
+beside it, nothing of Weir. An adapter defines
 
     PACKAGE   the package to install.
     VERSION   only for a tool that is a checkout, whose folder is the second argument.
@@ -10,9 +10,8 @@ it, nothing of Weir. An adapter defines
     value(vector, measure)   {"mean": ..., "per_query": {...}, "decimals": ...}, each optional; None if the tool lacks
               the measure. An exception is a refusal.
 
-vector["grades"] and ["scores"] have {query: {document: number}} beside the pairs in ["qrels"] and ["run"]. The first
-line of the output describes the tool. A line follows for each vector, so that a missing line shows which vector ended
-the tool.
+vector["grades"] and ["scores"] have {query: {document: number}} beside the pairs in ["qrels"] and ["run"].
+The first line of the output describes the tool; a line follows for each vector, until one ends the tool.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ NOT_INSTALLED = 3
 
 
 def adapter(name: str) -> Any:  # noqa: ANN401 - a module whose attributes are described above
-    """Load the module of a tool's adapter; raises ImportError if it or the tool is missing."""
+    """Return the module of a tool's adapter; raises ImportError if it or the tool is missing."""
     path = Path(__file__).with_name("adapters") / f"{name}.py"
     spec = importlib.util.spec_from_file_location("adapter", path)
     if spec is None or spec.loader is None:
@@ -87,7 +86,7 @@ def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
 
 
 def numbers(vector: dict[str, Any]) -> dict[str, Any]:
-    """Return the vector with numbers for texts such as "nan", and with {query: {document: number}} as
+    """Return the test vector with numbers for texts such as "nan", and with {query: {document: number}} as
     "grades" and "scores"."""
     qrels, run = (
         {q: [[d, float(x) if isinstance(x, str) else x] for d, x in row] for q, row in vector[name].items()}
@@ -99,9 +98,10 @@ def numbers(vector: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(name: str) -> int:
-    """Print a head with a tool's version, then its answers to the test vectors, as JSON lines; return 0.
+    """Print a tool's version, then its answers to the test vectors in standard input, as JSON lines; return
+    0.
 
-    Standard input holds one object with "vectors". Prints {"not_installed": reason} and returns 3 without the tool.
+    Prints {"not_installed": reason} and returns 3 without the tool.
     """
     # What tools print themselves must not fall between the answers.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")

@@ -30,12 +30,12 @@ class ToolValue:
     """Why it refuses."""
 
     def values(self) -> list[float]:
-        """Return the values of the queries, followed by the mean if it is given."""
+        """Return the values of the queries, then the mean if given."""
         return [*(v for _, v in self.per_query), *([] if self.mean is None else [self.mean])]
 
     def agrees(self, value: float, exact: float) -> bool:
-        """Return True if a value is within a unit of its last printed decimal of the exact value, else within 1e-9
-        (relative above 1)."""
+        """Return True if a value is near the exact one: within a unit of its last printed decimal, else
+        within 1e-9 (relative above 1)."""
         if self.decimals is not None:
             return abs(value - exact) <= 1.000001 * 10.0**-self.decimals
         return abs(value - exact) <= _CLOSE * max(1.0, abs(exact))
@@ -79,12 +79,11 @@ def ask(
 ) -> Answers:
     """Run a tool on test vectors in its own process, and return its answers.
 
-    A process that dies is started again after the vector that killed it.
-
     python: the Python of the environment that has the tool, by default this one.
     checkout: the folder of a tool that is no package: birco.
 
-    Raises UnknownName for a tool without an adapter, BadValue if it is not installed or silent.
+    A vector that kills the process gets no values. Raises UnknownName for a tool without an adapter, BadValue
+    if it is not installed or silent.
     """
     if tool not in tools():
         raise UnknownName("tool", tool, tools())
@@ -145,9 +144,9 @@ def _reply(line: Mapping[str, Any]) -> VectorReply:
 
 
 def read_answers(path: Path) -> Answers:
-    """Read answers from a file of JSON lines (docs/conformance.md).
+    """Return the answers in a file of JSON lines (docs/conformance.md).
 
-    Raises FormatError for other content, and without any answer, OSError if unreadable.
+    Raises FormatError for other content and without any answer, OSError if unreadable.
     """
     expected = 'a line {"id": ..., "measures": {...}}'
     head: dict[str, Any] = {"tool": path.stem}
@@ -170,8 +169,7 @@ def read_answers(path: Path) -> Answers:
 
 
 def answers_text(answers: Answers, vectors: Iterable[Vector]) -> str:
-    """Return answers as JSON lines that `read_answers` reads, in the order of the vectors, without unanswered
-    ones."""
+    """Return answers as JSON lines for `read_answers`, in the order of the vectors, without unanswered ones."""
     lines: list[dict[str, Any]] = [
         {"tool": answers.tool, "package": answers.package, "version": answers.version}
     ]
@@ -195,5 +193,5 @@ def answers_text(answers: Answers, vectors: Iterable[Vector]) -> str:
 
 
 def json_number(number: float | None) -> float | str | None:
-    """Return a number for JSON; NaN and infinity become text."""
+    """Return a number for JSON: NaN and infinity as text."""
     return number if number is None or number - number == 0 else str(number)

@@ -1,6 +1,6 @@
-"""Golden vectors: inputs with exact answers, or with the reason why they must be refused.
+"""Test vectors: inputs with exact answers, or with the reason why they must be refused.
 
-JSON files in the folder `vectors`; its README.md describes the fields.
+They are JSON files in the folder `vectors`, whose README.md describes the fields.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOT_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 @dataclass(frozen=True)
 class Number:
-    """An exact value as text: a decimal of 30 digits, and a fraction if that is short."""
+    """An exact value as text: a decimal of 30 digits, and a fraction if short."""
 
     decimal: str
     fraction: str | None = None
@@ -38,7 +38,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Expected:
-    """The exact value that a tool should give for one measure of a test vector."""
+    """The exact values that a tool should give for a measure on a test vector."""
 
     name: str
     mean: Number
@@ -47,7 +47,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Vector:
-    """A small test input for tools."""
+    """A small test input for tools, with its expected values."""
 
     id: str
     group: str
@@ -65,7 +65,7 @@ class Vector:
 
 
 def with_answers(vector: Vector) -> Vector:
-    """Return the test vector with answers computed exactly, or with the reason why it must be refused."""
+    """Return the test vector with exact answers, or with the reason why it must be refused."""
     try:
         answers = [(name, exact_answer(vector.case, name)) for name in vector.measures]
     except BadValue as reason:
@@ -83,14 +83,14 @@ def groups() -> tuple[str, ...]:
 
 
 def files() -> dict[str, str]:
-    """Return {file name: text} of the vectors' JSON files and their README."""
+    """Return {file name: text} of the test vectors' JSON files and their README."""
     folder = resources.files("weir.plugins.conform") / "vectors"
     named = sorted(path.name for path in folder.iterdir() if path.name.endswith((".json", ".md")))
     return {name: (folder / name).read_text(encoding="utf-8") for name in named}
 
 
 def vectors(names: Iterable[str] = ()) -> tuple[Vector, ...]:
-    """Return the golden vectors of these groups, by default of all; raises UnknownName for another group."""
+    """Return the test vectors of these groups, by default of all; raises UnknownName for another group."""
     texts, chosen = files(), tuple(names) or groups()
     for group in chosen:
         if group not in groups():
@@ -99,7 +99,7 @@ def vectors(names: Iterable[str] = ()) -> tuple[Vector, ...]:
 
 
 def read(content: str, where: object) -> list[Vector]:
-    """Parse the text of a vector file; raises FormatError for another schema.
+    """Return the test vectors in the text of a file; raises FormatError for another schema.
 
     where: the file's name for messages.
     """
@@ -132,7 +132,7 @@ def _vector(raw: Mapping[str, Any], group: str) -> Vector:
 
 
 def to_text(group: str, about: str, members: Sequence[Vector]) -> str:
-    """Return the text of a group's vector file, with one vector on each line."""
+    """Return the text of a group's file, a test vector on each line."""
     head = json.dumps({"schema": SCHEMA, "group": group, "about": about})[:-1]
     rows = []
     for vector, row in zip(members, as_questions(members), strict=True):
@@ -149,7 +149,7 @@ def _short(number: Number) -> dict[str, str]:
 
 
 def as_questions(members: Iterable[Vector]) -> list[dict[str, Any]]:
-    """Return the test vectors as JSON objects without their answers, as adapters receive them."""
+    """Return test vectors as JSON objects without their answers."""
     rows = []
     for v in members:
         both = (("candidates", v.case.candidates), ("excluded", v.case.excluded))

@@ -1,4 +1,4 @@
-"""A system's stored answers to a few queries, to see later if the model of that name has changed."""
+"""A canary file: a system's answers to a few queries, which tell later if the model of that name has changed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _ChangedAnswer:
 
 @dataclass(frozen=True)
 class CanaryCheck:
-    """How a system's answers differ from those in a canary file."""
+    """The differences between a system's answers and those in a canary file."""
 
     system: str
     made_with: str
@@ -68,7 +68,7 @@ class CanaryCheck:
 
     @property
     def outcome(self) -> Outcome:
-        """Return "fail" if any answer changed, else "pass"."""
+        """ "fail" if any answer changed, else "pass"."""
         return "fail" if self.changed else "pass"
 
 
@@ -110,8 +110,8 @@ def make_canary(
     queries: int = 20,
     k: int = 10,
 ) -> Path:
-    """Write a system's answers to random queries on random documents, with their texts, to a file, and return
-    its path.
+    """Write a system's answers to random queries on random documents, with all texts, to a file; return its
+    path.
 
     system: a system or its name.
     dataset: a catalogue name, a folder, hf:... or irds:...
@@ -120,7 +120,7 @@ def make_canary(
     queries: number of queries drawn at random, all if there are fewer.
     k: number of documents of each answer.
 
-    Stored answers and vectors are not used; the draw is always the same. Raises BadValue for numbers below 1.
+    The draw is always the same; stored answers and vectors are not used. Raises BadValue for numbers below 1.
     """
     for name, value in (("documents", documents), ("queries", queries), ("k", k)):
         check_whole(name, value)

@@ -21,7 +21,7 @@ from weir.stats.significance import exact_mean
 
 @dataclass(frozen=True)
 class Lead:
-    """The difference of the best system and another."""
+    """The best system's lead over one other system."""
 
     system: str
     difference: float
@@ -34,7 +34,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Decision:
-    """The best system by the queries judged so far, and whether that is certain."""
+    """The system that is best by the queries judged so far, and whether that is certain."""
 
     measure: str
     best: str
@@ -79,10 +79,9 @@ def decide(
     margin: float = 0.0,
     level: float = LEVEL,
 ) -> Decision:
-    """Return the best of several systems by the queries judged so far, and when that became certain.
+    """Return the best of several systems by the queries judged so far, and after how many it was certain.
 
-    values: float64[systems, n] within 0..1, for n of the `queries`, in the random order in which they are
-        judged.
+    values: float64[systems, n] within 0..1, for n of the `queries`, in the random order of judging.
     margin: how much better than the best another system may still be.
     level: probability that no system is ever called best wrongly.
 
@@ -124,15 +123,15 @@ def decision_of(
     measure: Measure,
     margin: float = 0.0,
 ) -> Decision | None:
-    """Return the decision which of a subject's systems is best by the labels so far; None while no query with a
-    value counts.
+    """Return which of a subject's systems is best by the labels so far; None while no judged query has a
+    value.
 
     new: labels so far, besides the subject's judgments.
     open_queries: queries that still have something to judge.
-    margin: see `decide`.
+    margin: how much better than the best another system may still be.
 
-    Queries count in random order up to the first in `open_queries`. Raises BadValue for fewer than two systems, and
-    for a measure without a direction.
+    Queries count in random order, up to the first open one. Raises BadValue for fewer than two systems and a
+    measure without a direction.
     """
     before = subject.qrels
     labels = [one for one in (new, before) if one is not None and len(one)]

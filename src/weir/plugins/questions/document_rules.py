@@ -1,6 +1,6 @@
-"""Rules on documents that are forbidden, out of date or superseded, and measures of breaches.
+"""Rules that forbid, date or supersede documents, and measures of their breaches.
 
-The rules stand in `document-rules.tsv` beside the judgments.
+They stand in `document-rules.tsv` beside the judgments.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ASKERS = f"'{EVERYONE}', or one of {', '.join(f'{kind}:NAME' for kind in KINDS)}
 
 @dataclass(frozen=True, eq=False)
 class JoinedRules:
-    """The ranked documents to which a rule applies, sorted by query, then rank."""
+    """The ranked documents that rules name, and the rules that each breaks, sorted by query, then rank."""
 
     query: Int32
     """int32[n], numbered as the judged queries."""
@@ -146,7 +146,7 @@ class _Row:
 
 @checked
 def with_document_rules(qrels: object, path: str | Path) -> Qrels:
-    """Return judgments with the rules of a file, in place of rules in the judgments' folder.
+    """Return judgments with a file's rules, which replace those in the judgments' folder.
 
     qrels: judgments as `weir.evaluate` takes them.
     path: a file such as document-rules.tsv.
@@ -160,15 +160,15 @@ def with_document_rules(qrels: object, path: str | Path) -> Qrels:
 def read_document_rules(path: Path, qrels: Qrels) -> DocumentRules:
     """Return the rules in a tab-separated file with the header `rule document for value`.
 
-    A rule is one of:
-        forbidden DOCUMENT for WHOM
-        superseded DOCUMENT by the value
-        valid-from, valid-until: of DOCUMENT, a date or time
-        asked: for a query or all, a date or time
-        is: for a query, its user or group
+    A line has one of these rules:
+        forbidden: the document, for a query, user, group or everyone
+        superseded: the document, by the one in `value`
+        valid-from, valid-until: the document, a date or time
+        asked: when a query was asked, or all were
+        is: a query's user or group
 
-    Raises FormatError, with the line, for anything else, contradictory rules, a user or group without a
-    query, and a judged query without a time where documents have dates.
+    Raises FormatError, with the line, for other or contradictory rules, for a user or group without a query,
+    and for a judged query without a time if documents have dates.
     """
     text = read_text(path)
     rows = _rows(path, text)
@@ -263,7 +263,8 @@ def _row(path: Path, number: int, line: str, cells: list[str]) -> _Row:
 
 
 def _second(path: Path, row: _Row, after: bool = False) -> float:
-    """Return a date or time in seconds since 1970, in UTC without a zone; raises FormatError for other text.
+    """Return a date or time in seconds since 1970, in UTC if without a zone; raises FormatError for other
+    text.
 
     after: return the end of the day, or a microsecond after a time.
     """
@@ -346,7 +347,7 @@ def breaches_of(run: Run, qrels: Qrels, k: int) -> tuple[Breach, ...]:
 
 
 def breach_tables(found: Sequence[RuleBreaches]) -> tuple[Table, ...]:
-    """Return a table of the first breaches, if any, and a sentence with a bound for each system and rule."""
+    """Return a table of breaches, if any, and a sentence for each system and rule with a bound on their rate."""
     lines, rows = list[str](), [["system", "rule", "query", "document", "rank"]]
     for one in found:
         for rule, name in RULES.items():
@@ -388,8 +389,7 @@ def _any(j: Judged, k: int | None, which: Callable[[JoinedRules], NDArray[np.boo
 def Leak(j: Judged, *, k: int | None = None) -> Float64:
     """1 if a document within the first k is forbidden for the query, its user or a group of it, else 0.
 
-    Its mean is the share of queries that leak. Forbidden documents stand in document-rules.tsv beside the judgments
-    (docs/questions.md). Source: Weir.
+    Forbidden documents stand in document-rules.tsv beside the judgments (docs/questions.md). Source: Weir.
     """
     return _any(j, k, lambda rules: rules.forbidden)
 
@@ -398,8 +398,8 @@ def Leak(j: Judged, *, k: int | None = None) -> Float64:
 def Stale(j: Judged, *, k: int | None = None) -> Float64:
     """1 if a document within the first k was not valid when the query was asked, else 0.
 
-    The dates of documents and queries stand in document-rules.tsv beside the judgments (docs/questions.md); the last
-    day counts. Source: Weir.
+    Dates, whose last day is valid, stand in document-rules.tsv beside the judgments (docs/questions.md).
+    Source: Weir.
     """
     return _any(j, k, lambda rules: rules.stale)
 

@@ -51,10 +51,9 @@ def filters_command(
 ) -> int:
     """Report how much recall a vector search loses under filters.
 
-    Applies, during or after the search, filters of the queries, of --filter, and made ones that permit ever
-    fewer documents (at random; near, about the query's topic; far, about another topic). Reports recall of
-    the exact first documents, short answers, the loss of a measure, and the setting that reaches --target
-    again.
+    During or after the search it applies the queries' own filters, --filter, and made ones that permit ever
+    fewer documents (at random; near, about the query's topic; far, about another). It reports recall of the
+    exact first documents, short answers, the loss of a measure, and the setting that reaches --target again.
     """
     with api.progress.Progress(quiet) as progress:
         studies = weir.filters(

@@ -1,7 +1,4 @@
-"""Recall of approximate vector search under filters.
-
-The exact answer is brute force; a document that scores no less than the k-th best permitted one is right.
-"""
+"""Recall of approximate vector search under filters, against brute force."""
 
 from __future__ import annotations
 
@@ -39,7 +36,8 @@ EFFORTS = (1, 2, 4, 8, 16, 32, 64)
 @named_arguments
 @dataclass(frozen=True)
 class FilterRules:
-    """Settings of a study of filtered vector search; raises BadValue for numbers out of range, UnknownName."""
+    """Settings of a study of filtered vector search; raises BadValue for numbers out of range, UnknownName
+    for a measure."""
 
     k: int = 10
     """Documents of an answer."""
@@ -81,12 +79,13 @@ class FilterRules:
 def admission_order(
     kind: Kind, scores: Float32, similar: Callable[[int], Float32], chance: np.random.Generator
 ) -> Int64:
-    """Return all documents, int64[N], in the order in which a broadening filter permits them.
+    """Return the positions of all documents, int64[N], in the order in which an ever broader filter permits
+    them.
 
-    kind: "by lot" is random; "near" begins with the documents most similar to the query's best document, "far"
-        with those most similar to a random document of the worse half.
-    scores: float32[N], of the documents.
-    similar: returns the similarity of all documents, float32[N], to a document.
+    kind: "by lot" is random; "near" begins with the documents most similar to the query's best document,
+        "far" with those most similar to a random document of the worse half.
+    scores: float32[N], of the documents for the query.
+    similar: returns all documents' similarity, float32[N], to one.
     """
     if kind == "by lot":
         return chance.permutation(len(scores))
@@ -98,14 +97,14 @@ def admission_order(
 
 
 def first_of(order: Int64, share: float) -> Mask:
-    """Return bool[N], True for the first `share` of the documents in an order, at least for one."""
+    """Return bool[N], True for the first `share` of the documents in an order, for one at least."""
     mask = np.zeros(len(order), np.bool_)
     mask[order[: max(1, round(share * len(order)))]] = True
     return mask
 
 
 def exact_first(scores: Float32, permitted: Mask, k: int, places: NDArray[np.integer]) -> Int64:
-    """Return the k best permitted documents, int64, best first; fewer if fewer are permitted.
+    """Return the positions of the k best permitted documents, best first; fewer if fewer are permitted.
 
     places: int[N], order of documents with equal scores.
     """
@@ -114,8 +113,8 @@ def exact_first(scores: Float32, permitted: Mask, k: int, places: NDArray[np.int
 
 
 def recall_of(found: Int64, scores: Float32, exact: Int64) -> float:
-    """Return the share of the exact best documents that a search found; a document as good as the last exact
-    one counts as found.
+    """Return the share of the exact best documents that a search found; a document that scores as high as the
+    last of them counts, too.
 
     found: permitted documents, no more than `exact`, which is not empty.
     """
@@ -128,7 +127,7 @@ def recall_of(found: Int64, scores: Float32, exact: Int64) -> float:
 
 @dataclass(frozen=True)
 class FilteredSearch:
-    """Recall, loss and cost of searches with one setting under a group of filters."""
+    """Recall, loss and cost of searches with one setting, under one kind of filter."""
 
     filter: str
     """none; by lot, near or far, as in `admission_order`; own for the filters of the queries; or a given filter."""
@@ -174,11 +173,11 @@ class FilteredSearch:
         milliseconds: Sequence[Float64],
         documents: int,
     ) -> Iterator[FilteredSearch]:
-        """Yield means over queries under one filter, a result for each setting.
+        """Yield means over queries under one filter, an object for each setting.
 
         facts: {setting: float64[5, queries]}, rows are recall, number of documents permitted, share of the
             exact best that is permitted, 1 for a short answer, number of vectors compared.
-        lost: float64[settings, judged queries], the measure of the exact answer minus that of the search.
+        lost: float64[settings, judged queries], the exact answer's value of the measure minus the search's.
         milliseconds: times of queries, for each setting.
         documents: number in the collection.
         """
@@ -198,7 +197,7 @@ class FilteredSearch:
 
     @property
     def setting(self) -> str:
-        """Return the setting, such as "effort 64, overfetch 4"; "" for the system's own."""
+        """The setting, such as "effort 64, overfetch 4"; "" for the system's own."""
         parts = [f"effort {self.effort:,}"] if self.effort else []
         return ", ".join([*parts, *([f"overfetch {self.overfetch:,}"] if self.applied == "after" else [])])
 

@@ -30,7 +30,8 @@ def fit_options(
     given: Given,
     form: str | None,
 ) -> int:
-    """Print whether queries and judgments can show a change, save their noise if asked, and return the exit code."""
+    """Print whether queries and judgments can show a change, save their noise if asked, and return the exit
+    code."""
     with api.progress.Progress() as progress:
         found = weir.fitness(*targets, **fit_given, **given, progress=progress)
     if save_noise is not None:
@@ -46,7 +47,7 @@ def fit_options(
 
 
 def with_fit(command: click.Command) -> click.Command:
-    """Return `weir audit` with the options of `--fit`, which replaces the audit."""
+    """Return the command `weir audit` with the option --fit, which replaces the audit."""
     own = [parameter.name for parameter in fit_options.params]
     [place] = [parameter.name for parameter in command.params if "--collection" in parameter.opts]
     plain, fit = command.callback, fit_options.callback

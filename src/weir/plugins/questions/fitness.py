@@ -73,7 +73,7 @@ HALF = 2
 
 @dataclass(frozen=True)
 class _MeasureFitness:
-    """Which differences of a measure the queries can detect, and how near systems are to its ceiling and its noise."""
+    """Differences of a measure that the queries can detect, its ceiling, and its noise."""
 
     measure: str
     queries: int
@@ -202,7 +202,8 @@ def _middle_pair(
 
 
 def power_at_ceiling(gaps: Float64) -> float:
-    """Return the probability that new queries like these show a perfect system to be better than the given one.
+    """Return the probability that new queries like these show a perfect system to be better than the given
+    one.
 
     gaps: float64[queries], the best possible ranking's value minus the system's; NaN if undefined.
 
@@ -219,11 +220,12 @@ def power_at_ceiling(gaps: Float64) -> float:
 
 
 def saturated(mean: float, ceiling: float, at_ceiling: float, change: float) -> bool:
-    """Return True if a mean is too near to `ceiling`, the best possible mean, to show the change.
+    """Return True if a system's mean is too near to `ceiling`, the best possible mean, to show a change of
+    `change`.
 
-    at_ceiling: probability that a perfect system would be found better; too low is one sign.
+    at_ceiling: probability that a perfect system would be found better.
 
-    The other sign is a change of more than half of the way to the ceiling.
+    Either that is too low, or the change is more than half of the way to the ceiling.
     """
     return at_ceiling < POWER or abs(ceiling - mean) < HALF * change
 
@@ -350,8 +352,7 @@ def fitness(
 
 
 def fitness_of(subject: Subject, measures: Iterable[str], change: float = CHANGE) -> Fitness:
-    """Return a verdict, with reasons, on whether the subject's queries and judgments can show a change, by its
-    rankings.
+    """Return whether a subject's queries and judgments can show a change of systems, by its rankings.
 
     subject: a collection with judgments, and two rankings or the documents to run LEXICAL_SYSTEMS on.
 

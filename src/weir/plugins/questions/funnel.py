@@ -41,7 +41,7 @@ RANKING_KINDS = ("search", "fusion", "rerank")
 
 @dataclass(frozen=True, eq=False)
 class StageRanking:
-    """The documents that a stage passes on for each query."""
+    """The documents that one stage of a system passes on for each query."""
 
     name: str
     kind: StageKind
@@ -54,10 +54,10 @@ class StageRanking:
 @named_arguments
 @dataclass(frozen=True)
 class FunnelRules:
-    """Settings of a funnel.
+    """Settings for following relevant documents through a system's stages.
 
-    Raises BadValue for numbers below 1, a grade not above 0, and a measure of intents or whose higher values are
-    not better.
+    Raises BadValue for numbers below 1, a grade not above 0, a measure of intents, and a measure whose higher
+    values are not better.
     """
 
     k: int = 10
@@ -117,7 +117,7 @@ class LeakedDocument:
 
 @dataclass(frozen=True)
 class FunnelStage:
-    """How many relevant documents a stage passes on and loses."""
+    """The numbers of relevant documents that a stage passes on and loses."""
 
     branch: str
     """Number of the fused system, such as "2", or "2.1" within a fusion inside it; "" outside fusions."""
@@ -147,7 +147,7 @@ class FunnelStage:
 
 @dataclass(frozen=True)
 class Funnel:
-    """Where a system loses relevant documents, stage by stage.
+    """The relevant documents that a system loses, stage by stage.
 
     The losses of `whole` and the last stage's `left` add up to `relevant`.
     """
@@ -169,13 +169,12 @@ class Funnel:
 
     @property
     def whole(self) -> tuple[FunnelStage, ...]:
-        """Return the stages that every document passes, outside fused systems; all stages if there are none
-        outside."""
+        """The stages that every document passes, outside fused systems; if there are none, all stages."""
         return tuple(one for one in self.stages if not one.branch) or self.stages
 
     @property
     def worst(self) -> FunnelStage:
-        """Return the stage of `whole` that loses most relevant documents, the first of equals."""
+        """The stage of `whole` that loses most relevant documents, the first of equals."""
         return max(self.whole, key=lambda one: one.lost)
 
 
@@ -191,7 +190,7 @@ def funnel_of(
     texts: documents and queries, to show the first words of lost documents and their queries.
 
     A document is lost at the first stage after which no stage has it; a chunker's loss is final. Raises
-    BadValue without stages, and if no document is relevant.
+    BadValue without stages or relevant documents.
     """
     rules = rules or FunnelRules()
     gold = qrels.grade >= rules.rel
@@ -291,7 +290,8 @@ class _Joined:
 
 
 def judged_rows(run: Run, qrels: Qrels) -> Int64:
-    """Return the run's row of each judged (query, document), int64[judgments]; -1 if not returned."""
+    """Return each judgment's position in the run's rows, int64[judgments]; -1 if the document is not
+    returned."""
     return pair_rows(run, qrels.queries, qrels.docs, qrels.query_of_row(), qrels.doc)
 
 
@@ -426,7 +426,7 @@ def _funnel_tables(funnels: Sequence[Funnel], show: int = SHOWN_LOSSES) -> tuple
 
 
 def stages_table(funnel: Funnel) -> Table:
-    """Return a table with a row for each stage; stages of fused systems are named by the system's number."""
+    """Return a table with a row for each stage; a fused system's stages begin with its number."""
     fused = any(stage.branch for stage in funnel.stages)
     ruled = any(stage.forbidden is not None for stage in funnel.stages)
     head = ["stage", "relevant left", "share", "95% interval", "lost here", *["only here"] * fused]
@@ -461,8 +461,8 @@ def _leak_sentence(funnel: Funnel) -> str:
 
 
 def verdict(funnel: Funnel) -> str:
-    """Return a sentence on the stage that loses most, and on the score of a perfect re-ranker of the documents that
-    reach it."""
+    """Return a sentence on the stage that loses most, and the score of a perfect re-ranker of the documents
+    that reach it."""
     last, worst = funnel.whole[-1], funnel.worst
     rest = f"{count(last.left)} of {count(funnel.relevant)} relevant documents are left"
     if not worst.lost:

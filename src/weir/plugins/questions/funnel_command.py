@@ -47,9 +47,9 @@ def funnel_command(
 ) -> int:
     """Report at which stage a system loses relevant documents.
 
-    With -d and -s: each search, fusion, filter, cut and re-ranker of a system, how many relevant documents
-    are left after it, which it loses, and what a perfect re-ranker could make of the rest. QRELS RUN...:
-    judgments and the rankings of a pipeline's stages, first to last.
+    With -d and -s: for each search, fusion, filter, cut and re-ranker of a system, the relevant documents
+    left and lost, and what a perfect re-ranker could make of the rest. QRELS RUN...: judgments and the
+    rankings of a pipeline's stages, first to last.
     """
     asked = weir.FunnelRules(**rules)
     if qrels is not None:

@@ -33,8 +33,8 @@ ANSWER_DEPTH = 10
 
 
 def funnel_section(study: Study) -> Section | None:
-    """Return the report's section on relevant documents lost by composed systems, on the collection with most
-    queries.
+    """Return the report's section on where composed systems lose relevant documents of the collection with
+    most queries.
 
     None without such a system, its stored rankings, or a collection on this machine.
     """
@@ -77,7 +77,7 @@ def _telling_first(table: Table) -> Table:
 def collection_funnels(
     cells: Sequence[ResultCell], dataset: Dataset, measure: str, called: Callable[[str], str]
 ) -> tuple[list[Funnel], list[str]]:
-    """Return (funnels of a collection's composed systems, at most MOST_FUNNELS; sentences on systems left out).
+    """Return (composed systems' losses by stage, MOST_FUNNELS at most; sentences on systems left out).
 
     measure: "" for the default of FunnelRules.
     called: returns a system's short name for its label.

@@ -43,8 +43,7 @@ _MILLION = 1e6
 
 @dataclass(frozen=True)
 class SeenCase:
-    """The values of baseline and candidate by a measure, on a dataset or a group of its queries, over all
-    looks."""
+    """All values seen so far of baseline and candidate, by a measure on a dataset or a group of its queries."""
 
     dataset: str
     group: str
@@ -60,7 +59,7 @@ class SeenCase:
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """(dataset, group, measure), the key of the case."""
+        """The key of the case: (dataset, group, measure)."""
         return self.dataset, self.group, self.measure
 
 
@@ -105,8 +104,8 @@ class SequentialGate:
 
     @property
     def harmless(self) -> bool:
-        """True if the verdict does not stop the candidate: "pass" over all queries, or anything but "fail"
-        over a group."""
+        """True if the verdict lets the candidate through: "pass" over all queries, anything but "fail" over a
+        group."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property
@@ -137,9 +136,9 @@ def gate_sequentially(
     state: file of the values seen so far, made at the first look; new queries are added. A query seen earlier
         still counts if it is missing now.
 
-    The other arguments are as in `weir.gate`. Raises BadValue if an earlier value has changed, if rules or
-    cases differ from earlier looks, and for measures outside 0..1; FormatError for a file of another kind;
-    and the errors of `weir.gate`.
+    The other arguments are as in `weir.gate`, and so are its errors. Also raises BadValue if an earlier value
+    has changed, if rules or cases differ from earlier looks, and for measures outside 0..1; FormatError for a
+    file of another kind.
     """
     allowed = gate_rules(max_drop, confidence)
     compared, told = cases_to_gate(
@@ -155,7 +154,7 @@ def gate_sequentially(
 
 
 def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreTable]]) -> list[SeenCase]:
-    """Return the cases with the new queries of one more look appended, in random order.
+    """Return the cases with the values of one more look's new queries appended, in random order.
 
     path: the file, named in messages.
     seen: cases of earlier looks; [] at the first.
@@ -220,8 +219,8 @@ def _rules(rules: GateRules) -> dict[str, object]:
 
 
 def seen_rules(fields: Mapping[str, Any]) -> GateRules:
-    """Return the rules in the fields of a file of earlier looks; raises KeyError, TypeError or ValueError for
-    another file."""
+    """Return the rules in the fields of a sequential gate's file; raises KeyError, TypeError or ValueError
+    for another file."""
     rules = fields["rules"]
     return GateRules(rules["max_drop"], dict(rules["drops"]), rules["confidence"])
 
@@ -229,7 +228,7 @@ def seen_rules(fields: Mapping[str, Any]) -> GateRules:
 def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
     """Return the cases in a sequential gate's file of earlier looks; [] if there is no file.
 
-    Raises FormatError for a file of another kind, BadValue if its rules are not `rules`.
+    Raises FormatError for a file of another kind, BadValue if it was begun with other rules.
     """
     if not path.exists():
         return []
@@ -270,10 +269,10 @@ def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
 
 
 def sequential_gates(cases: Sequence[SeenCase], rules: GateRules) -> list[SequentialGate]:
-    """Return a verdict for each case, reached by an e-value of E = 1 / (1 - confidence).
+    """Return a verdict for each case, by e-values that reach E = 1 / (1 - confidence).
 
-    "pass" needs E against a drop larger than allowed. "fail" needs an observed drop larger than allowed, and E
-    times the number of cases against no drop. The first reached decides.
+    "pass" needs E against a drop larger than allowed; "fail" needs an observed drop larger than allowed, and
+    E times the number of cases against no drop. The first reached stays.
     """
     # At most 1 candidate in 20 passes that dropped by more, or fails anything where nothing dropped (Ville 1939). Of
     # several cases all must pass, each at its full level; Bonferroni holds over those that fail.

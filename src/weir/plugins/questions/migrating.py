@@ -143,8 +143,8 @@ def _next_pairs(old: Run, new: Run, rules: MigrationRules, known: Qrels | None, 
 
 
 def _labels_of(sources: Sequence[object]) -> Qrels | None:
-    """Return the labels of several sources together, for each pair the label of the first source that has one;
-    None without sources."""
+    """Return the labels of all sources, the first source's for a repeated (query, document); None without
+    sources."""
     merged: Qrels | None = None
     for source in sources:
         labels = labels_from(labels_given(source))

@@ -1,8 +1,4 @@
-"""Compare an old and a new system without judgments, and decide between them by few labels.
-
-Documents are drawn for labels, likelier the larger their effect, until a confidence sequence settles the
-difference.
-"""
+"""Compare an old and a new system without judgments, and decide between them by few labels."""
 
 from __future__ import annotations
 
@@ -41,7 +37,7 @@ Verdict: TypeAlias = Literal["better", "worse", "equal", "undecided"]
 @named_arguments
 @dataclass(frozen=True)
 class MigrationRules:
-    """Settings of a comparison that decides between two systems with as few new labels as possible.
+    """Settings for deciding between two systems with as few new labels as possible.
 
     Raises BadValue for numbers out of range, and a measure that is no sum over the first k documents
     (DECOMPOSABLE).
@@ -85,7 +81,7 @@ class MigrationRules:
 
 @dataclass(frozen=True)
 class ChangedQuery:
-    """A query whose first k documents differ, or differ in order."""
+    """A query whose first k documents, or their order, differ between two systems."""
 
     query: str
     text: str
@@ -100,7 +96,7 @@ class ChangedQuery:
 
 @dataclass(frozen=True)
 class ChangedGroup:
-    """How far the first k documents of a group of queries change."""
+    """How far the first k documents change in a group of queries."""
 
     group: str
     queries: int
@@ -208,7 +204,8 @@ def _groups(
 
 @dataclass(frozen=True, eq=False)
 class ContestedPairs:
-    """The (query, document) pairs whose labels can change the difference of two systems, in random order."""
+    """The (query, document) pairs whose labels can change the difference of two systems, in a random order
+    that favours large effects."""
 
     queries: Ids
     docs: Ids
@@ -230,8 +227,8 @@ class ContestedPairs:
 
 
 def contested_pairs(old: Run, new: Run, rules: MigrationRules) -> ContestedPairs:
-    """Return the (query, document) pairs to which the measure gives different weight in the two rankings, in
-    random order."""
+    """Return, in random order, the (query, document) pairs that the measure weights differently in the two
+    rankings."""
     return _contested(_FirstDocuments.of(old, new, rules.k), rules)
 
 
@@ -273,7 +270,7 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class LabelVerdict:
-    """The verdict of the labels so far on the mean difference of two systems over these queries."""
+    """Which of two systems has the higher mean over these queries, by the labels so far, and with which risk."""
 
     labels: int
     """Number of labels in the drawn order, up to the first that is missing."""
@@ -358,8 +355,8 @@ class _Draws:
         )
 
     def wealth(self, total: float, sign: int) -> Float64:
-        """Return, after each draw, the logarithm of the largest e-value so far against a claim about the
-        population's sum, float64[draws].
+        """Return, float64[draws], the logarithm of the largest e-value up to each draw against a claim on the
+        population's sum.
 
         sign: 1 claims that the sum is at most `total`, -1 at least.
         """
@@ -370,7 +367,7 @@ class _Draws:
         return np.maximum.accumulate(np.log(e_values(np.clip(scaled, -1.0, 1.0))))
 
     def certain(self) -> NDArray[np.bool_]:
-        """True for each draw after which no label can change the sign of the sum."""
+        """Return bool[draws], True if no later label can change the sign of the sum."""
         sums, above, below = self.sums[1:], self.above[1:], self.below[1:]
         return (sums + below > TOLERANCE) | (sums + above < -TOLERANCE)
 
@@ -407,7 +404,7 @@ THRESHOLD_RESAMPLES = 500
 
 @dataclass(frozen=True)
 class MappedThreshold:
-    """A threshold of the old system's scores, and the score of the new system that as many documents reach."""
+    """A threshold on the old system's scores, and the new system's score that as many documents reach."""
 
     old: float
     new: float
@@ -424,11 +421,11 @@ class MappedThreshold:
 
 
 def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> MappedThreshold:
-    """Return the new system's threshold that is reached by as many documents as reach `threshold` in the old
-    one, with an interval.
+    """Return the threshold on the new scores that as many documents reach as reach `threshold` on the old,
+    with an interval.
 
-    NaN, with a reason, if no document or every document reaches the old threshold, or the new system returns no
-    more than reach it.
+    NaN, with a reason, if no document or every document reaches the old threshold, or the new system returns
+    no more than reach it.
     """
     queries = Ids.of(dict.fromkeys([*old.queries.tolist(), *new.queries.tolist()]))
     before = np.bincount(_query_codes(old, queries)[old.score >= threshold], minlength=len(queries))
@@ -462,7 +459,8 @@ def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> Ma
 
 @dataclass(frozen=True)
 class Migration:
-    """The changes of rankings from an old system to a new one, and which is better by the labels."""
+    """The changes from an old system's rankings to a new one's, and which system is better by the labels so
+    far."""
 
     dataset: str
     old: str
@@ -498,7 +496,7 @@ def migration_of(
     groups: QueryGroups | None = None,
     thresholds: Sequence[float] = (),
 ) -> Migration:
-    """Return the changes from the old ranking to the new one, and the verdict of the labels. Its `dataset` is "".
+    """Return the changes from the old ranking to the new one, and the labels' verdict; `dataset` is "".
 
     labels: labels of any documents; they count in the random order of `contested_pairs`.
     queries: texts of the queries, which are grouped by length without `groups`.

@@ -63,10 +63,10 @@ def migrate_command(
 
     OLD, NEW: rankings as weir compare takes them, or -s OLD -s NEW with -d, a collection that needs no
     judgments. QUERIES in its place: a file of queries for systems with documents of their own, such as
-    servers; a text a line, or .jsonl or .tsv as in a collection. Shown is how many queries change their first
-    documents, which and where. -o writes a sheet of the documents whose labels can decide which system is
-    better for these queries; --labelled adds the verdict, and how likely it is wrong, valid however often one
-    looks. --threshold converts a threshold on the old system's scores to the new system's.
+    servers; a text a line, or .jsonl or .tsv as in a collection. It shows which queries change their first
+    documents, and where. -o writes a sheet of the documents whose labels can decide which system is better;
+    --labelled adds the verdict, and how likely it is wrong, valid however often one looks. --threshold
+    converts a threshold on the old system's scores to the new system's.
     """
     one_collection = len(given_files) + ("collection" in given) == 1
     if not (one_collection if len(systems) == 2 else len(given_files) == 2 and not systems):
@@ -133,9 +133,9 @@ def _of_queries(path: Path, folder: Path) -> Path:
 def canary_command(canary: Path | None, checking: Given, making: Given, form: str | None) -> int:
     """See whether the model with a name is still the same.
 
-    With -s, -d and -o a file is written: some documents and queries of the collection, and the system's
-    answers. CANARY: such a file; the system is asked again, without stored answers and vectors, and exit code
-    1 means other answers or scores.
+    With -s, -d and -o: write some documents and queries of the collection, and the system's answers, to a
+    file. CANARY: such a file, whose queries the system answers again, without stored answers and vectors;
+    exit code 1 means other answers or scores.
     """
     if canary is not None and not making:
         return present(weir.check_canary(canary, **checking), form)

@@ -44,7 +44,7 @@ def variance_components(values: Float64) -> tuple[VarianceComponent, ...]:
 
     values: float64[runs, judges, queries], the scores. A factor of length 1 has no component.
 
-    Raises BadValue for no factor of length 2 or more, and for values that are not finite.
+    Raises BadValue if no factor has length 2, and for values that are not finite.
     """
     # Random effects, all crossed, one value in each cell. The expected mean square of a set of factors is the sum of
     # the components of the sets that hold it, each times the number of values that share its levels; solved by
@@ -112,7 +112,7 @@ def system_noise(
 
     labels: judgments of the queries; the first give the mean, others add the judge as a factor.
 
-    Raises BadValue for fewer than 5 runs, and for fewer than two queries with a value in every run.
+    Raises BadValue for fewer than 5 runs, or than two queries with a value in every run.
     """
     if len(runs) < FEWEST_REPEATS:
         raise BadValue(

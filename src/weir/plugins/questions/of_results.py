@@ -45,7 +45,7 @@ STORED_BYTES = 1 << 25
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The input of a question about the results of a collection."""
+    """The results of a collection, as input of a question."""
 
     root: Path
     """The results folder."""
@@ -70,13 +70,13 @@ class Held:
         return self.dataset
 
     def _need_two(self) -> tuple[ResultCell, ResultCell]:
-        """Return the results of the old and the new system; raises BadValue if only one is compared."""
+        """Return the results of the old and the new system; raises BadValue for a single one."""
         if len(self.compared) < 2:
             raise BadValue("the folder has one system of this collection; two are compared")
         return self.compared[0], self.compared[1]
 
     def _need_scored(self) -> tuple[ResultCell, ResultCell]:
-        """Return the results of the old and the new system; raises BadValue if only one is compared, or without
+        """Return the results of the old and the new system; raises BadValue for a single one, or without
         judgments."""
         if not self.measure:
             raise BadValue("nothing is judged yet")
@@ -85,7 +85,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Question:
-    """A question on a results folder."""
+    """A question about a results folder, and the function that answers it."""
 
     name: str
     title: str
@@ -370,7 +370,7 @@ def stored_answers(root: Path, question: Question, collection: str) -> list[tupl
     """Return (file name, results) of each JSON file in a results folder that answers a question on a
     collection.
 
-    Other files, and large ones, are ignored. Warns (LossWarning) of files that are no JSON.
+    Other files, and large ones, are ignored; warns (LossWarning) of invalid JSON.
     """
     found, damaged = [], list[str]()
     for path in sorted(root.glob("*.json")):

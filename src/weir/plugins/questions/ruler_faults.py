@@ -91,8 +91,7 @@ PROBES, PROBE_WORDS, PROBE_DEPTH = 100, 32, 100
 
 
 def absent_documents(subject: Subject) -> Iterator[Fault]:
-    """Yield one fault if relevant documents are missing in the collection; nothing without documents or
-    judgments."""
+    """Yield a fault if the collection lacks relevant documents; nothing without documents or judgments."""
     if subject.corpus is None or subject.qrels is None:
         return
     absent = dangling(subject.qrels, subject.corpus.ids)
@@ -108,8 +107,7 @@ def absent_documents(subject: Subject) -> Iterator[Fault]:
 
 
 def probes(subject: Subject) -> dict[str, str]:
-    """Return {document: first words of its text} for up to 100 random relevant documents; empty texts are left
-    out."""
+    """Return {document: first words of its text} for up to 100 random relevant documents with text."""
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     names = qrels.docs.take(np.unique(qrels.doc[qrels.grade > 0])).tolist()
     codes = corpus.ids.codes(names)
@@ -124,7 +122,7 @@ def probes(subject: Subject) -> dict[str, str]:
 
 
 def not_found(system: str, answers: Run, found: Run, qrels: Qrels) -> Iterator[Fault]:
-    """Yield one fault if a system finds some relevant documents neither by their own words nor for any query.
+    """Yield a fault if a system finds some relevant documents neither by their own words nor for any query.
 
     answers: rankings for the texts of `probes`, each named as its document.
     found: rankings for the queries.
@@ -158,7 +156,7 @@ queries."""
 
 def other_documents(subject: Subject) -> Iterator[Fault]:
     """Yield a fault for each run whose first 10 documents seem to be of another collection, and for documents
-    that are not in the index."""
+    missing in the index."""
     tops = {name: run.top(10) for name, run in subject.runs.items()}
     for name, top in tops.items():
         used = np.unique(top.doc[top.doc >= 0])
@@ -239,7 +237,7 @@ _MOST, _FEW_QUERIES = 0.5, 10
 def contradicted_classes(
     groups: Sequence[QueryGroups], subject: Subject, values: Mapping[str, Float64]
 ) -> Iterator[Fault]:
-    """Yield a fault for each class whose name, such as "hard" or "unanswerable", contradicts its queries'
+    """Yield a fault for each class of queries whose name, such as "hard" or "unanswerable", contradicts
     judgments or scores.
 
     values: {system: float64, a value for each judged query in order}.

@@ -24,7 +24,7 @@ EXPECTED = (
 
 @dataclass(frozen=True, eq=False)
 class GoldSpans:
-    """Passages that answer queries, as bytes of the documents' texts."""
+    """Passages that answer queries, as byte ranges of documents' texts."""
 
     query: tuple[str, ...]
     """Query of each passage."""
@@ -35,7 +35,7 @@ class GoldSpans:
     stop: Int64
 
     def cut_by(self, chunker: Chunked, corpus: Corpus, queries: Ids) -> DocumentLists:
-        """Return, for each query, the documents whose passages for this query are all cut by the chunker."""
+        """Return, for each query, the documents whose answering passages are all cut by the chunker."""
         places = cut(corpus, chunker.words, chunker.overlap, chunker.collapse == "first")
         first, last = (np.searchsorted(places.owner, self.doc, side) for side in ("left", "right"))
         whole: dict[tuple[str, int], bool] = {}
@@ -53,10 +53,10 @@ class GoldSpans:
 
 
 def read_spans(path: Path, corpus: Corpus, queries: Queries) -> GoldSpans:
-    """Return the passages in a file of JSON lines; a query is named by identifier or text.
+    """Return the passages in a file of JSON lines, which name a query by identifier or text.
 
-    White space in a quoted text may differ. Raises FormatError without passages and, with the line, for a passage
-    that its document lacks or an unknown query.
+    White space may differ in a quoted text. Raises FormatError without passages and, with the line, for an
+    unknown query or a passage that its document lacks.
     """
     rows = list(_rows(path, corpus, queries))
     if not rows:

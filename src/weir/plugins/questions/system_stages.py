@@ -204,7 +204,7 @@ def _may_be_ranked(dataset: Dataset, judged: Run) -> tuple[StageRanking, ...]:
 def stages_on(
     dataset: Dataset, system: Retriever, k: int, ask: Asking, look: Asking, spans: GoldSpans | None = None
 ) -> tuple[StageRanking, ...]:
-    """Return a system's stages on a collection in order; the last is the cut at k.
+    """Return a system's stages on a collection, first to last; the last is the cut at k.
 
     ask, look: return rankings of the system's parts; `look` goes at least as deep, to see what a cut loses.
     """

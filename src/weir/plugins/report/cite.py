@@ -1,4 +1,4 @@
-"""Citations of results: BibTeX of the collections, systems, measures and tests in them."""
+"""Citations of results: BibTeX of their collections, systems, measures and tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from weir.systems.protocol import RERANKERS, SYSTEMS
 
 @dataclass(frozen=True)
 class _Citation:
-    """A work to cite, as a BibTeX entry with the reasons for citing it."""
+    """A work to cite: a BibTeX entry, and the reasons for citing it."""
 
     key: str
     kind: str
@@ -59,7 +59,7 @@ class Citations:
     """Sentences on collections that are cited by another name, and on those that differ from the published ones."""
 
     def bibtex(self) -> str:
-        """Return all entries as BibTeX, with comments on what has no entry."""
+        """Return all entries as BibTeX, with comments on subjects without an entry."""
         missing = [f"% No entry: {printable(', '.join(self.uncited))}"] if self.uncited else []
         missing += [f"% {printable(one)}" for one in self.others]
         return "\n\n".join([work.bibtex() for work in self.works] + missing)
@@ -70,7 +70,8 @@ class Citations:
         return (table_of(lines, keys=4),)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on datasets, models, measures and objects without a known citation, and `others`."""
+        """Return notes on datasets, models, measures and objects without a known citation, and the other
+        notes."""
         missing = [f"no citation is known for {', '.join(self.uncited)}"] if self.uncited else []
         return tuple(map(Note, [*missing, *self.others]))
 
@@ -95,15 +96,15 @@ def cite(
     datasets: Sequence[str] = (),
     systems: Sequence[str] = (),
 ) -> Citations:
-    """Return the works to cite for the results of a folder, Weir's own first, with the default tests of
-    `compare`.
+    """Return the works to cite for the results in a folder and the default tests of `compare`, Weir's own
+    first.
 
     measures: only these measures, by default all.
     datasets: only these datasets, by default all. A group means its members.
     systems: only these systems, by default all.
 
-    Raises FormatError for a folder without results, UnknownName for an absent dataset or system, StoreError for
-    changed scores.
+    Raises FormatError for a folder without results, UnknownName for an absent dataset or system, StoreError
+    for changed scores.
     """
     cells = chosen_cells(finished_cells(path_of(folder)), datasets, systems)
     subjects = list(dict.fromkeys(_subjects(cells, tuple(measures))))

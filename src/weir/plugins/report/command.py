@@ -74,8 +74,8 @@ def command(
     FOLDER: a results folder of weir run. The report is one page with charts, verdicts and every query, which
     opens offline. It says what can be concluded and what cannot, shows scores, differences, costs, judged
     rates and the findings of the audit, and answers what a sceptical reviewer will ask. Sections without data
-    are left out. --figures, --tables and --markdown write no page unless -o is given, too. --published without -o,
-    --figures or --markdown prints published scores instead of a report.
+    are left out. --figures, --tables and --markdown write no page unless -o is given, too. --published
+    without -o, --figures or --markdown prints published scores instead of a report.
     """
     if more and all(map(api.given.is_results_folder, (folder, *more))):
         raise BadValue(api.given.two_folders(folder, more[0]))
@@ -126,9 +126,8 @@ def command(
 def cite_command(folder: Path, out: Path | None, given: Given) -> None:
     """Write the citations of results as BibTeX.
 
-    FOLDER: a results folder of weir run. Writes entries for the collections, systems, models, measures and
-    tests that took part, each with the reason for citing it; collections and models without an entry are
-    named.
+    FOLDER: a results folder of weir run. Each collection, system, model, measure and test that took part has
+    an entry with the reason for citing it; collections and models without an entry are named.
     """
     cited = weir.cite(folder, **given)
     if out is None:

@@ -84,8 +84,7 @@ _BREAKS = re.compile(r"(?<=[-(/_])|(?<=, )|(?<=\.)(?!\d)")
 
 
 def isolated_html(value: str, most: int = 300) -> str:
-    """Return a text as escaped HTML, cut to `most` characters, in an element that isolates its writing
-    direction."""
+    """Return a text as escaped HTML, cut to `most` characters, with isolated writing direction."""
     return f"<bdi>{html_escaped(excerpt(value, most))}</bdi>"
 
 
@@ -99,7 +98,7 @@ def _name_html(name: str, most: int = 120, before: str = "", whole: int = UNBROK
 def page(
     study: Study, sections: Sequence[Section], answered: Sequence[Question], audits: Sequence[Audit] = ()
 ) -> str:
-    """Return the whole report as HTML: sections, query browser, and the names of sections left out."""
+    """Return the whole report as HTML: sections, query browser, names of sections left out."""
     packed = Packed.of(study)
     by_name = {section.name: section for section in sections}
     order = [s.name for s in sections if s.name not in ("short", "reviewer", "reproduce")]
@@ -193,9 +192,9 @@ def resource(name: str) -> str:
 
 
 def style_sheet(font: str = "") -> str:
-    """Return the style sheet of the page: font, colours of charts and page.css.
+    """Return the page's style sheet.
 
-    font: URL of the font; "" embeds the font.
+    font: URL of the font; "" embeds it.
     """
     if not font:
         inter = files("weir.plugins.report").joinpath("inter.woff2").read_bytes()
@@ -205,7 +204,7 @@ def style_sheet(font: str = "") -> str:
 
 
 def digest(source: str) -> str:
-    """Return a script's or style's SHA-256 in base64, without the "sha256-" of a content security policy."""
+    """Return the base64 of a script's or style's SHA-256, without "sha256-" before it."""
     return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
@@ -229,7 +228,7 @@ def _framed(section: Section, inside: str, lead_below: bool = False) -> str:
 
 
 def drawn(charts: Sequence[Chart]) -> str:
-    """Return charts as HTML figures; several small ones (Points, Spread) stand side by side."""
+    """Return charts as HTML figures, small ones (Points, Spread) side by side."""
     small = [isinstance(chart, Points | Spread) for chart in charts]
     figures = "".join(_figure_html(chart, len(charts) > 1) for chart in charts)
     return f'<div class="weir-two">{figures}</div>' if len(charts) > 1 and all(small) else figures
@@ -279,8 +278,7 @@ def caption(chart: Chart) -> str:
 
 
 def details(section: Section) -> str:
-    """Return a section's tables as HTML, folded with `section.behind` if charts show their numbers; ""
-    without tables."""
+    """Return a section's tables as HTML, folded under charts that show the same numbers; "" without tables."""
     behind, tables = (
         "".join(_printed(one).html_body() for one in some) for some in (section.behind, section.tables)
     )
@@ -315,8 +313,8 @@ def statement(one: Statement) -> str:
 def opening(
     study: Study, section: Section, answered: Sequence[Question], audits: Sequence[Audit] = ()
 ) -> str:
-    """Return the top of the page: systems, conclusions, and counts of questions and findings by severity, as
-    HTML."""
+    """Return the top of the page as HTML: systems, conclusions, numbers of questions and findings by
+    severity."""
     made = sorted({str(cell.ranked.made.get("when"))[:10] for cell in study.cells})
     versions = sorted({f"weir {cell.ranked.made.get('weir')}" for cell in study.cells})
     machines = sorted(
@@ -384,7 +382,7 @@ def _leaderboard_html(study: Study, section: Section) -> str:
 
 
 def board(study: Study, whole: Comparison, chart: Intervals) -> str:
-    """Return a comparison's standings as an HTML table with a drawn interval in each row."""
+    """Return a comparison's standings as an HTML table with an interval drawn in each row."""
     rows = [one for one in chart.panels[0].intervals if one is not None]
     low, high = _axis_ends(rows)
     letters = sorted({c for one in whole.standings for c in one.letters.split() or one.letters}, key=str)
@@ -553,7 +551,7 @@ def _grid(study: Study, measure: str) -> str:
 
 
 def _detectable_html(study: Study, differences: Mapping[str, float]) -> str:
-    """Return the smallest and the largest detectable difference as HTML, with their systems if there are several; "–"
+    """Return the smallest and largest detectable difference as HTML, naming systems if there are several; "–"
     for none."""
     ends = dict.fromkeys([*list(differences)[:1], *list(differences)[-1:]])
     named = len(study.systems) > 2
@@ -646,7 +644,7 @@ def _findings_html(section: Section) -> str:
 
 @dataclass(frozen=True, eq=False)
 class QueryScores:
-    """The values of all systems by query on a dataset, hardest queries first."""
+    """All systems' values by query on a dataset, hardest queries first."""
 
     dataset: str
     systems: tuple[str, ...]
@@ -663,7 +661,8 @@ class QueryScores:
 
     @staticmethod
     def of(study: Study, dataset: str) -> QueryScores:
-        """Return the values on a dataset, hardest queries by the first measure first; NaN for no value."""
+        """Return the values on a dataset, NaN if missing, with the hardest queries by the first measure
+        first."""
         cells = [cell for cell in study.cells if cell.dataset == dataset]
         scores = [study.scores[dataset, cell.label] for cell in cells]
         queries = scores[0].queries
@@ -684,8 +683,8 @@ class QueryScores:
         return QueryScores(dataset, systems, ids, _query_texts(study, dataset, ids), values, moved, gaps)
 
     def packed(self) -> tuple[bytes, list[float], list[float]]:
-        """Return (values as two deflated byte planes, minimum of each measure, range of each measure), 16
-        bits a value."""
+        """Return (values in 16 bits as two deflated byte planes, each measure's minimum, each measure's
+        range)."""
         lows, spans, steps = list[float](), list[float](), []
         for of_measure in self.values:
             known = of_measure[np.isfinite(of_measure)]
@@ -727,7 +726,7 @@ def _query_texts(study: Study, dataset: str, ids: Sequence[str]) -> tuple[str, .
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """The deflated data of the page's query browser."""
+    """The compressed data of the page's query browser."""
 
     index: dict[str, Any]
     """Systems, measures and counts of each dataset."""
@@ -743,7 +742,7 @@ class Packed:
 
     @staticmethod
     def of(study: Study) -> Packed:
-        """Return the values of all queries, and rankings with excerpts for as many queries as fit.
+        """Return the values of all queries, and rankings with excerpts of as many queries as fit.
 
         PAGE_BYTES bounds the packed data, RUN_BYTES the run files that are read, small datasets first.
         """
@@ -811,12 +810,12 @@ class Packed:
 def with_rankings(
     study: Study, scores: QueryScores, cells: Sequence[ResultCell], budget: int
 ) -> tuple[dict[str, Any], int]:
-    """Return (rankings of the queries whose values differ most, their estimated bytes, about `budget` at
+    """Return (rankings of the queries whose values differ most, their estimated bytes: about `budget` at
     most).
 
-    "rankings" has, by query position, "r": numbers of each system's first documents or None; "g": grades by
-    document number; "o": origins, if known. "documents" has names and texts, "judged" is True with judgments
-    on this machine.
+    "rankings" has for each query's position "r", numbers of each system's first documents or None; "g",
+    grades by document number; "o", their origins if known. "documents" has names and texts; "judged" is True
+    if judgments are on this machine.
     """
     queries = Strings.of(scores.ids[int(place)] for place in scores.moved)
     runs, codes = list[Run | None](), list[Int32 | None]()

@@ -50,10 +50,10 @@ WITHOUT_MODEL = frozenset({"bm25", "bm25f", "rm3", "pool", "score", "chunked", "
 
 @cache
 def trained_on(system: str) -> frozenset[str] | None:
-    """Return the collections whose judgments trained a system's models; None if unknown for some part.
+    """Return the collections whose judgments trained a system's models, empty without models; None if unknown
+    for some part.
 
-    system: its name; the result is empty for one without models. Stored runs, servers, programs, functions and
-        models without a card are unknown.
+    system: its name. Stored runs, servers, programs, functions and models without a card are unknown.
     """
     try:
         tree = expression_tree(system)
@@ -79,7 +79,7 @@ def trained_on(system: str) -> frozenset[str] | None:
 
 @dataclass(frozen=True)
 class PaperScore:
-    """A score in a paper's table."""
+    """A score in a paper's table, own or published."""
 
     value: float
     in_domain: bool = False
@@ -92,7 +92,7 @@ class PaperScore:
     """True if its collection is not as published: it is shown, and neither the best nor in an average."""
 
     def above(self, other: PaperScore) -> float:
-        """Return this score minus another; 0 if a published one equals the other to its printed digits."""
+        """Return this score minus another; 0 if one is published and the other rounds to its printed digits."""
         pairs = ((self.published, other.value), (other.published, self.value))
         agreed = any(printed is not None and printed.agrees(value) for printed, value in pairs)
         return 0.0 if agreed else self.value - other.value
@@ -107,9 +107,9 @@ def paper_table(
 ) -> Table:
     """Return a table of datasets x systems: in each row the best score bold, the second underlined.
 
-    Averages leave out a dataset that some system lacks, a dataset that most systems were trained on, and scores
-    whose data differ from the published. Below are differences of averages to the baseline in per cent, and
-    counts of datasets above and below it.
+    Averages leave out datasets that some system lacks or most were trained on, and scores on other data than
+    the published. Below are differences of averages to the baseline in per cent, and counts of datasets above
+    and below it.
 
     units: {dataset: its unit in averages, such as its group}; averages leave out datasets that are not in it.
 
@@ -210,7 +210,8 @@ def _crossed(corner: str, cells: Mapping[tuple[str, str], str], title: str = "")
 
 
 def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
-    """Return a table of datasets x systems: per cent of the first ten documents that are judged, – for none.
+    """Return a table of datasets x systems: per cent of the first ten documents that are judged, – if
+    unknown.
 
     rates: {(dataset, system): share}.
     """
@@ -221,7 +222,7 @@ def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
 
 
 def cost_table(costs: Iterable[Efficiency]) -> Table:
-    """Return a table with milliseconds of a query and size of the index by system."""
+    """Return a table by system: milliseconds of a query, gigabytes of the index."""
     cells, costs = {}, list(costs)
     single = timed_singly(costs)
     for one in costs:
@@ -237,7 +238,7 @@ def cost_table(costs: Iterable[Efficiency]) -> Table:
 
 @dataclass(frozen=True)
 class CollectionFacts:
-    """The row of a collection in a table of collections."""
+    """A collection's row in a table of collections."""
 
     name: str
     task: str
@@ -273,7 +274,7 @@ class CollectionFacts:
 
     @staticmethod
     def published(name: str, parts: Sequence[Entry]) -> CollectionFacts:
-        """Return the row of a published collection by the catalogue, summed over its parts.
+        """Return the row of a published collection from the catalogue, summed over its parts.
 
         Words and copies are None for several parts.
         """
@@ -297,7 +298,7 @@ class CollectionFacts:
 
 
 def collection_table(facts: Iterable[CollectionFacts], title: str = "", notes: Sequence[str] = ()) -> Table:
-    """Return a table of sizes, words, judgments and copies, a row for each collection."""
+    """Return a table with sizes, words, judgments and copies of collections, a row for each."""
     lines: list[list[str | Cell]] = [
         ["dataset", "task", "domain", "relevance", "documents", "queries", "relevant a query", "words a query",
          "words a document", "positive", "zero", "copies"]
@@ -506,9 +507,9 @@ HERE = "(here)"
 
 
 def beside_tables(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> tuple[Table, ...]:
-    """Return a table of systems x collections for each measure, with scores that others published on them.
+    """Return for each measure a table of systems x collections with published scores beside the study's.
 
-    publisher, published_as: see `beside`, whose `name` is the publisher; raises its errors.
+    publisher, published_as: as in `published_tables`; raises the errors of `beside`.
 
     The study's systems come first, then the published ones, with most collections and the best mean first.
     """
@@ -561,8 +562,7 @@ def _score_beside(one: BesideScore, own_of: Mapping[str, str]) -> PaperScore:
 
 
 def study_tables(study: Study) -> tuple[Table, ...]:
-    """Return a table of datasets x systems for each measure of the results, with verdicts against the
-    baseline."""
+    """Return a table of datasets x systems for each measure, with verdicts against the baseline."""
     tables = []
     for measure in study.measures:
         verdicts = {

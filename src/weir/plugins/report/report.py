@@ -73,7 +73,7 @@ class Report:
         return (*self.study.notes, *self.lacking)
 
     def charts(self) -> tuple[Chart, ...]:
-        """Return all charts, in the report's order."""
+        """All charts, in the report's order."""
         return tuple(chart for section in self.sections for chart in section.charts)
 
     to_frame = frames.to_frame
@@ -109,8 +109,8 @@ class Report:
         write_text(path_of(path), self.to_html())
 
     def to_markdown(self) -> str:
-        """Return conclusions, the first ten of the leaderboard and serious questions as Markdown, 30 lines at
-        most."""
+        """Return conclusions, the leaderboard's first ten and serious questions as Markdown, at most 30
+        lines."""
         study = self.study
         head, *_ = self.sections
         lines = [f"### {markdown_escaped(head.title)}", "", markdown_escaped(head.lead), ""]
@@ -143,7 +143,7 @@ class Report:
         return "\n".join(lines[:MARKDOWN_LINES])
 
     def save_tables(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write the tables as LaTeX, Markdown and unrounded CSV; return the paths.
+        """Write the tables as LaTeX, Markdown and unrounded CSV to a folder; return the paths.
 
         `scores` has datasets x systems with averages against the baseline.
         """
@@ -158,8 +158,7 @@ class Report:
     def save_figures(
         self, folder: str | os.PathLike[str], endings: Iterable[str] = ("svg",), width: str = "page"
     ) -> list[Path]:
-        """Write each chart as svg, png or pdf, a chart taller than a sheet in several files; return the
-        paths.
+        """Write each chart to a folder as svg, png or pdf, a tall one in several files; return the paths.
 
         width: "page" or "column".
 
@@ -180,7 +179,7 @@ class Report:
 
 
 def write_tables(tables: Sequence[Table], folder: Path, name: str, csv: Sequence[str] = ()) -> list[Path]:
-    """Write tables as NAME.tex and NAME.md, and each as CSV, to a folder, made if missing; return the paths.
+    """Write tables as NAME.tex, NAME.md and CSV to a folder, made if missing; return the paths.
 
     csv: texts to write instead of the tables' own CSV.
 

@@ -157,7 +157,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the report."""
+    """A section of the report: text, charts and tables."""
 
     name: str
     title: str
@@ -180,7 +180,7 @@ class Section:
 def and_(names: Sequence[str], most: int = 0) -> str:
     """Return names joined by commas and "and"; "" for none.
 
-    most: number of names to show before "N others"; 0 shows all.
+    most: names to show before "N others"; 0 shows all.
     """
     if 0 < most < len(names):
         names = [*names[:most], counted(len(names) - most, "other")]
@@ -192,7 +192,7 @@ def _score_cell(value: float | None) -> Cell:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return " [low, high]" with signs, for a sentence; "" if either is None."""
+    """Return " [low, high]" with signs; "" if either is None."""
     return "" if low is None or high is None else f" [{typeset_change(low)}, {typeset_change(high)}]"
 
 
@@ -200,7 +200,7 @@ MOST_QUERIES = "which has most queries"
 
 
 def chosen_clause(study: Study, reason: str) -> str:
-    """Return `reason`, why a section shows one collection of several, as a clause; "" if there is only one."""
+    """Return, as a clause, the reason why a section shows one collection of several; "" if there is only one."""
     return f", {reason}" if len(study.datasets) > 1 else ""
 
 
@@ -250,7 +250,7 @@ def lede(study: Study) -> str:
 
 
 def _holes(study: Study) -> list[str]:
-    """Return clauses on the systems that were not asked everywhere, and the measures that some results lack."""
+    """Return clauses on systems without results on some datasets, and on measures that some results lack."""
     results = {(row.dataset, row.system) for row in study.cell_rows}
     measured, alike = Counter(row.measure for row in study.cell_rows), dict[tuple[str, ...], list[str]]()
     for system in study.systems:
@@ -369,7 +369,7 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
 def _doubts(
     study: Study, comparisons: Sequence[Comparison], systems: tuple[str, str], audits: Sequence[Audit]
 ) -> str:
-    """Return clauses on what could weaken verdicts on a pair of systems, by their comparisons."""
+    """Return clauses on weaknesses of the verdicts on a pair of systems."""
     whole = any(c.unit == "datasets" for c in comparisons)
     datasets = study.datasets if whole else [c.dataset for c in comparisons]
     clauses = (
@@ -390,8 +390,8 @@ def _size(pair: Pair) -> str:
 
 
 def _by_another_measure(study: Study) -> Iterator[Statement]:
-    """Yield at most one statement: the largest difference that another measure separates and the first does
-    not."""
+    """Yield at most one statement: the largest difference that is significant by another measure but not by
+    the first."""
     pairs = {
         (measure, c.dataset, frozenset((p.first, p.second))): p
         for measure in study.tested()
@@ -472,8 +472,8 @@ def _fastest(study: Study) -> Iterator[Statement]:
 
 
 def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, float]:
-    """Return (lowest, highest) mean of a system over all orders of tied documents; NaN without a mean on some
-    dataset."""
+    """Return (lowest, highest) mean of a system over all orders of tied documents; NaN if it lacks a mean on
+    some dataset."""
     units: dict[str, list[tuple[float, float]]] = {}
     across = comparison.unit == "datasets"
     for dataset in study.unit_of if across else [comparison.dataset]:
@@ -500,8 +500,7 @@ def _depths_clause(study: Study, measure: str, datasets: Sequence[str], systems:
 def _unanswered_clause(
     study: Study, measure: str, datasets: Sequence[str], pairs: Iterable[tuple[str, str]]
 ) -> str:
-    """Return a clause on unanswered queries of these pairs, if many or enough to explain a difference; else
-    ""."""
+    """Return a clause on these pairs' unanswered queries, if many or enough to explain a difference; else ""."""
     partly = dict[tuple[str, str], Row]()
     for dataset, pair, turn in product(datasets, pairs, (1, -1)):
         row, other = (study.mean_of.get((dataset, system, measure)) for system in pair[::turn])
@@ -571,7 +570,7 @@ def _open_pair_clause(
 
 
 def not_concluded(study: Study) -> tuple[Statement, ...]:
-    """Return up to 5 conclusions that the data do not support, or the reason why nothing can be compared."""
+    """Return up to 5 conclusions that the data do not support, or why nothing can be compared."""
     if not study.comparisons:
         reason = study.remarks[-1] if study.remarks else "there is one system"
         return (Statement("Nothing can be compared:", f"{reason}."),)
@@ -693,7 +692,7 @@ def _small_collections(study: Study, measure: str) -> Iterator[Statement]:
 
 
 def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
-    """Return the report's first section, with the conclusions and their limits."""
+    """Return the report's first section: conclusions and their limits."""
     can, cannot = concluded(study, audits), not_concluded(study)
     return Section(
         "short",
@@ -792,8 +791,8 @@ def ranges_differ(whole: Comparison) -> bool:
 
 
 def _between(study: Study, spans: Mapping[str, Mapping[str, float]]) -> str:
-    """Return the smallest and the largest detectable difference to the baseline, each with its system and, of
-    several datasets, its dataset.
+    """Return the smallest and the largest detectable difference to the baseline as text, with systems and
+    datasets if there are several.
 
     spans: {dataset: {system: difference}}, none empty.
     """
@@ -819,8 +818,8 @@ def _weights_clause(study: Study) -> str:
 
 
 def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
-    """Return the numbers of datasets on which a system is (better than the baseline, not separable from it,
-    worse)."""
+    """Return the numbers of datasets on which a system is (better than, not separable from, worse than) the
+    baseline."""
     counted = [c for c in study.on(measure) if c.dataset in study.unit_of]
     verdicts = [p.verdict for c in counted if (p := study.against(c, system)) is not None]
     better, worse = verdicts.count("better"), verdicts.count("worse")
@@ -849,7 +848,7 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
 def uneven_depths(
     study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence for each dataset on which the measure reads rankings of very different lengths.
+    """Return a sentence for each dataset on which the rankings that the measure reads differ much in length.
 
     dataset, systems: only these; by default all.
     """
@@ -863,8 +862,8 @@ def uneven_depths(
 
 
 def collections(study: Study) -> Section | None:
-    """Return the section of verdicts and means on datasets x systems; None for a single dataset or no
-    rows."""
+    """Return the section of verdicts and means on datasets x systems; None for a single dataset or without
+    verdicts."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
@@ -924,7 +923,8 @@ def _against_baseline(study: Study) -> Section | None:
 
 
 def constructed_notes(study: Study) -> tuple[str, ...]:
-    """Return a sentence on measures that are 1 by construction and not drawn; () without any."""
+    """Return a sentence on measures left out because they are 1 for any system that returns all documents; ()
+    without any."""
     left = [measure for measure in study.measures if measure not in study.telling]
     everywhere = "on every collection here" if len(study.datasets) > 1 else "here"
     ones = f"{one_or_more(len(left), 'is', 'are')} 1 {everywhere}"
@@ -1176,8 +1176,8 @@ def _bounds_notes(
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
     """Return {dataset: (number, examples)} of pairs of systems whose order unjudged documents could reverse.
 
-    Examples are (better, worse), from the audits' score bounds; notes count only pairs that the first measure
-    separates.
+    Examples are (better, worse), from the audits' score bounds; findings that are mere notes count only pairs
+    that the first measure separates.
     """
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
@@ -1236,8 +1236,7 @@ def findings(audits: Sequence[Audit]) -> Section | None:
 
 
 def severities_counted(found: Iterable[str]) -> str:
-    """Return counts by severity in words, worst first, such as "1 serious, 2 cautions"; "none" without
-    findings."""
+    """Return counts by severity, worst first, such as "1 serious, 2 cautions"; "none" without findings."""
     counts = Counter(found)
     said = [f"{counts[one]} {SEVERITY_WORDS[one][counts[one] != 1]}" for one in SEVERITIES if counts[one]]
     return ", ".join(said) or "none"
@@ -1258,7 +1257,7 @@ def _finding_sort_key(finding: Finding) -> tuple[int, float]:
 
 
 def said(finding: Finding) -> str:
-    """Return the first clause of a finding, with its collection and system before it."""
+    """Return a finding's first clause, after its collection and system."""
     system = f", {finding.system}" if finding.system else ""
     first, *_ = re.split(r"; (?![^()]*\))", finding.statement)  # not within brackets
     return f"{finding.subject}{system}: {typeset(first)}"
@@ -1270,7 +1269,7 @@ def _with_documents(study: Study) -> list[str]:
 
 
 def overlap(study: Study) -> Section | None:
-    """Return the section on common words of collections; None for fewer than 3 collections or more than 20."""
+    """Return the section on words that collections share; None for fewer than 3 collections or more than 20."""
     names = _with_documents(study)
     if not 3 <= len(names) <= MOST_OVERLAP_COLLECTIONS:
         return None
@@ -1309,10 +1308,10 @@ def lengths(study: Study) -> Section | None:
 
 
 def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
-    """Return charts of quartiles of document lengths (words) in each system's first ten, on the collection with most
-    queries.
+    """Return charts of quartiles of document lengths (words) in each system's first ten, on the collection
+    with most queries.
 
-    () without texts, for run files above RUN_BYTES, for fewer than two rows, or a quartile below one word.
+    () without texts, for run files above RUN_BYTES, fewer than two rows, or a quartile below one word.
     """
     names = _with_documents(study)
     if not names:
@@ -1352,8 +1351,8 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
 
 
 def slices(study: Study) -> Section | None:
-    """Return the section of means on groups of queries, on the collection with most queries; None without 50 queries
-    on this machine, or a group of 25."""
+    """Return the section of means on groups of queries of the collection with most queries; None below 50
+    queries on this machine, or without a group of 25."""
     large = [n for n in study.datasets if n in study.collections and study.query_count(n) >= 2 * FEW_QUERIES]
     if not large:
         return None
@@ -1910,8 +1909,7 @@ def questions(study: Study, audits: Sequence[Audit] = ()) -> tuple[Question, ...
 
 
 def reviewer(answered: Sequence[Question]) -> Section:
-    """Return the report's section with a table of a sceptical reviewer's questions: severity, question, answer,
-    command."""
+    """Return the section with a table of the reviewer's questions: severity, question, answer, command."""
     lines = [["", "question", "answer", "settled by"]]
     lines += [[one.severity, one.question, str(one.answer), one.command] for one in answered]
     return Section(
@@ -1924,7 +1922,7 @@ def reviewer(answered: Sequence[Question]) -> Section:
 
 
 def _places(study: Study, cells: Iterable[ResultCell]) -> list[str]:
-    """Return the collections of results as `weir run -d` takes them, each once.
+    """Return the collections of results as `weir run -d` takes them, without repeats.
 
     Paths are relative to the folder in which the study's first result was made.
     """
@@ -1933,8 +1931,8 @@ def _places(study: Study, cells: Iterable[ResultCell]) -> list[str]:
 
 
 def _runs_again(cells: Sequence[ResultCell]) -> list[list[ResultCell]]:
-    """Return the results in groups that one call of `weir run` can make: all of a group have the same depth, and
-    each collection one split."""
+    """Return the results in groups of one depth, and one split of each collection: a call of `weir run` makes
+    a group."""
     calls: dict[tuple[int, int], list[ResultCell]] = {}
     splits: dict[str, list[str]] = {}
     for cell in cells:
@@ -1968,10 +1966,8 @@ def _command_lines(study: Study, options: Sequence[str]) -> str:
 
 
 def _python_lines(study: Study) -> tuple[str, ...]:
-    """Return the lines of a Python program that makes the results of a user's objects, with gaps to fill in.
-
-    () if no result is of an object.
-    """
+    """Return a Python program, with gaps to fill in, that makes the results of a user's objects; () if there
+    are none."""
     own = [cell for cell in study.cells if given_objects(cell)]
     if not own:
         return ()
@@ -2014,7 +2010,8 @@ def _python_line(cell: ResultCell) -> str:
 
 
 def _python(node: ast.expr, stands: Mapping[str, str], adapter: str = "system") -> str:
-    """Return Python of a system's expression whose names are variables; raises LookupError if it is unknown."""
+    """Return Python of a system's expression whose names are variables; raises LookupError if it cannot be
+    written."""
     if not any(isinstance(one, ast.Name) and one.id in stands for one in ast.walk(node)):
         if not isinstance(node, (ast.Name, ast.Call, ast.BinOp)):
             return ast.unparse(node)
@@ -2038,7 +2035,7 @@ def _python(node: ast.expr, stands: Mapping[str, str], adapter: str = "system") 
 def reproduce(study: Study, options: Sequence[str] = ()) -> Section:
     """Return the section with commands, versions and fingerprints to reproduce the results.
 
-    options: words of the options with which the report was made.
+    options: words of the options of this report.
     """
     made = [cell.ranked.made for cell in study.cells]
     versions = sorted({f"weir {one.get('weir')}" for one in made} | {f"Python {one.get('python')}" for one in made}
@@ -2082,9 +2079,9 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 
 
 def published_scores(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> Section:
-    """Return the section that shows the study's scores beside published ones, a table for each measure.
+    """Return the section with the study's scores beside published ones, a table for each measure.
 
-    publisher, published_as: see `beside`, whose `name` is the publisher; raises its errors.
+    publisher, published_as: as in `published_tables`; raises the errors of `beside`.
     """
     lead = f"{NO_TEST[:1].upper()}{NO_TEST[1:]}."
     return Section(
@@ -2102,7 +2099,7 @@ def sections(
     """Return all sections that have data, in reading order.
 
     beside: the section by `published_scores`.
-    options: words of the options with which the report is made.
+    options: words of the options of this report.
     """
     made = [
         short(study, audits),

@@ -1,4 +1,4 @@
-"""The data of a report: results of a folder, compared once, so that all verdicts agree."""
+"""The data of a report: a folder's results, compared once, so that all verdicts agree."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ class Study:
 
         baseline: name or label, by default bm25, else the first system.
 
-        Raises FormatError for a folder without results, UnknownName for an absent name, BadValue for a label without
-        a system, and if all were scored by outdated judgments.
+        Raises FormatError for a folder without results, UnknownName for an absent name, BadValue for a label
+        without a system, and if all were scored by outdated judgments.
         """
         finished, lacking = finished_and_lacking(folder, datasets, systems)
         current, outdated = current_cells(chosen_cells(finished, datasets, systems))
@@ -139,14 +139,15 @@ class Study:
 
     @property
     def pairwise(self) -> bool:
-        """True if all pairs of systems are compared; False if each is compared with the baseline alone."""
+        """True if all pairs of systems are compared, False if each is with the baseline alone."""
         return any(one.baseline is None for one in self.comparisons)
 
     @cached_property
     def together(self) -> dict[tuple[str, str], Comparison]:
-        """Return {(measure, dataset): comparison with Student's intervals of pairs at Bonferroni's level}.
+        """{(measure, dataset): comparison with Student's intervals of pairs at Bonferroni's level}, {}
+        without comparisons.
 
-        An interval is None for too few queries; verdicts do not change; {} without comparisons.
+        An interval is None for too few queries; verdicts do not change.
         """
         if not self.comparisons:
             return {}
@@ -178,7 +179,7 @@ class Study:
 
     @cached_property
     def units(self) -> tuple[str, ...]:
-        """The collections of the datasets; splits of one collection, and repeated ones, count once."""
+        """The collections of the datasets; splits of one collection count once."""
         return tuple(dict.fromkeys(c.unit or c.collection for c in self.cells if c.dataset in self.unit_of))
 
     @property
@@ -188,18 +189,18 @@ class Study:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """A row with the mean of each result by each measure, then of groups of datasets."""
+        """The mean of each result by each measure, then of each group of datasets."""
         return tuple(row for row in rows_with_groups(self.cells) if row.measure in self.measures)
 
     @cached_property
     def cell_rows(self) -> tuple[Row, ...]:
-        """A row with the mean of each result by each measure, without groups."""
+        """The mean of each result by each measure, without groups of datasets."""
         return tuple(row for row in self.rows if row.dataset in self.datasets)
 
     @cached_property
     def unit_of(self) -> dict[str, str]:
-        """{dataset: the group or collection as which it counts in statements over datasets}, without datasets
-        that repeat the queries and judgments of another."""
+        """{dataset: group or collection as which it counts over datasets}, without datasets that repeat
+        another's queries and judgments."""
         first = datasets_counted(self.cells)
         return unit_names({c.dataset: c.unit for c in self.cells if first[c.dataset] == c.dataset})
 
@@ -222,7 +223,7 @@ class Study:
         return next((c for c in self.comparisons if c.measure == measure and c.unit == "datasets"), None)
 
     def ranking_comparison(self, measure: str) -> Comparison | None:
-        """Return the comparison that ranks the systems: across datasets, or on the only dataset; None without
+        """Return the comparison that ranks the systems: across datasets, or on the only one; None without
         either.
 
         A system with the same mean on all datasets gets no interval.
@@ -245,7 +246,8 @@ class Study:
         return next((one for one in comparison.standings if one.system == system), None)
 
     def against(self, comparison: Comparison, system: str, other: str = "") -> Pair | None:
-        """Return the comparison of a system with another, by default the baseline; None if they were not compared."""
+        """Return the comparison of a system with another, by default the baseline; None if they were not
+        compared."""
         return comparison.against(system, other or self.baseline)
 
     @cached_property
@@ -266,8 +268,7 @@ class Study:
 
     @cached_property
     def collections(self) -> dict[str, Dataset]:
-        """{dataset: collection} of the collections on this machine that are unchanged since they were
-        measured."""
+        """{dataset: collection} of those on this machine that are unchanged since measured."""
         collections: dict[str, Dataset] = {}
         for cell in self.cells:
             if cell.dataset not in collections:
@@ -287,7 +288,7 @@ class Study:
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
-        """The notes on results left out, scores, collections and measures that are 1 by construction."""
+        """Notes on results left out, scores, collections and measures that are 1 by construction."""
         notes = [*map(Note, self.remarks), *cell_notes(self.named_cells, self.measures)]
         for dataset in self.collections.values():
             with suppress(WeirError):  # a part of the collection is not here
@@ -307,18 +308,18 @@ class Study:
 
     @cached_property
     def telling(self) -> tuple[str, ...]:
-        """The measures that are not 1 by construction on every dataset; all measures if each is."""
+        """The measures that are not 1 by construction on every dataset; if there are none, all measures."""
         everywhere = [
             m for m in self.measures if all((m, name) in self.constructed for name in self.datasets)
         ]
         return tuple(m for m in self.measures if m not in everywhere) or self.measures
 
     def without_results(self, dataset: str) -> tuple[str, ...]:
-        """Return a sentence on the systems without results on a dataset; () if none lacks one."""
+        """Return one sentence that names the systems without results on a dataset; () if there are none."""
         return without_results(self.cells, dataset, self.short_name)
 
     def query_count(self, dataset: str) -> int:
-        """Return the largest number of judged queries of a result on a dataset."""
+        """Return the largest number of judged queries among a dataset's results."""
         return max(cell.queries for cell in self.cells if cell.dataset == dataset)
 
     def documents(self, dataset: str) -> int | None:
@@ -329,7 +330,7 @@ class Study:
 
     @cached_property
     def largest(self) -> str:
-        """The dataset with most documents; only timed datasets count if any was timed."""
+        """The dataset with most documents, among those timed if any was."""
         return max(self.timed or self.datasets, key=lambda name: self.documents(name) or 0)
 
     @cached_property
@@ -340,16 +341,16 @@ class Study:
 
     @property
     def why_largest(self) -> str:
-        """A clause that says why `largest` is shown."""
+        """Return, as a clause, why `largest` is shown."""
         some = 0 < len(self.timed) < len(self.datasets)
         return f"which has most documents{' of those that were timed' * some}"
 
     def tested(self) -> list[str]:
-        """Return the measures with a direction, whose comparisons have verdicts."""
+        """Return the measures whose comparisons have verdicts: all with a direction."""
         return [measure for measure in self.measures if direction(measure)]
 
     def singly_best(self, measure: str, system: str) -> int:
-        """Return the number of datasets on which a system has the verdict "better" against each other system."""
+        """Return the number of datasets on which a system has the verdict "better" against every other."""
         return sum(
             all(
                 (pair := self.against(one, system, other)) is not None and pair.verdict == "better"
@@ -360,7 +361,7 @@ class Study:
         )
 
     def detectable(self, comparison: Comparison) -> dict[str, float]:
-        """Return {system: detectable difference to the baseline}, smallest first; systems without one are left out."""
+        """Return {system: detectable difference to the baseline}, smallest first, where known."""
         values = {
             system: pair.detectable
             for system in self.systems
@@ -369,7 +370,7 @@ class Study:
         return dict(sorted(values.items(), key=lambda one: one[1]))
 
     def cell_mean(self, dataset: str, system: str, measure: str) -> float:
-        """Return a system's mean on a dataset by a measure; NaN without it."""
+        """Return a system's mean on a dataset by a measure; NaN if unknown."""
         row = self.mean_of.get((dataset, system, measure))
         return math.nan if row is None else row.mean
 

@@ -1,4 +1,2 @@
-"""Search by servers of others: HTTP endpoints, Elasticsearch, PostgreSQL, re-ranking services.
-
-Begin with `endpoint.py`.
-"""
+"""Search by servers of others: HTTP endpoints, Elasticsearch, PostgreSQL, re-ranking services; begin with
+`endpoint.py`."""

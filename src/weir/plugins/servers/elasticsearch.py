@@ -80,7 +80,7 @@ SPACES = {"inner": "innerproduct", "cosine": "cosinesimil", "l2": "l2"}
 
 @dataclass(frozen=True)
 class ElasticSettings:
-    """Settings of an Elasticsearch or OpenSearch server, and of Weir's index and searches there.
+    """Address of an Elasticsearch or OpenSearch server, and settings of Weir's index and searches there.
 
     Raises BadValue for a value out of range.
     """
@@ -150,7 +150,7 @@ class ElasticSettings:
         return {"fields": list(self.field_names), "analyzer": self.analyzer, "settings": dict(self.settings)}
 
     def search_facts(self) -> dict[str, object]:
-        """Return the settings that decide a search."""
+        """Return the settings that decide a search's results."""
         tie = {} if self.query == "bool" else {"tie_breaker": self.tie_breaker}
         return {"query": self.query, "fields": list(self.fields), **tie, "on_failure": self.on_failure}
 
@@ -171,7 +171,7 @@ class ElasticSettings:
     def vector_body(self, vector: list[float], k: int, among: list[int] | None = None) -> dict[str, Any]:
         """Return the JSON body of a search by a vector, through the graph or exactly.
 
-        among: numbers of the only documents that the graph may find; None for all. An exact search ignores
+        among: numbers of the only documents that the graph may find, None for all; an exact search ignores
             it.
         """
         search = self.vector
@@ -292,7 +292,7 @@ class ElasticServer:
 
 
 def _json_lines(items: Iterable[Any]) -> bytes:
-    """Return a line of JSON, ended, for each item, as ASCII bytes."""
+    """Return each item as a line of JSON, in ASCII."""
     return b"".join(json.dumps(item).encode("ascii") + b"\n" for item in items)
 
 
@@ -356,7 +356,7 @@ NEUTRAL = {
 
 @dataclass(frozen=True, eq=False)
 class ElasticIndex:
-    """The index that Weir makes of a collection on the server."""
+    """The index of a collection on the server, made by Weir."""
 
     settings: ElasticSettings
     corpus: Corpus
@@ -369,13 +369,12 @@ class ElasticIndex:
 
     @property
     def index_name(self) -> str:
-        """The prefix and a hash of all that decides the index's contents."""
+        """A prefix and a hash of all that decides the index's contents."""
         return _index_name(self.settings.prefix, self.about)
 
     @property
     def properties(self) -> dict[str, Any]:
-        """Return the fields of the index's mapping: a vector or the searched fields, and the document's
-        number."""
+        """The fields of the index's mapping: a vector or the searched fields, and the document's number."""
         if self.dimensions:
             return {VECTOR: self._vector_field, NUMBER: {"type": "integer"}}
         text = {"type": "text", "analyzer": self.settings.analyzer}
@@ -398,14 +397,14 @@ class ElasticIndex:
 
     @property
     def index_settings(self) -> dict[str, Any]:
-        """Return the settings of the index, by default one shard."""
+        """The settings of the index, by default one shard."""
         # One shard, so that term statistics cover all documents.
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
-        """Return the entry in the mapping by which Weir recognises its index.
+        """Return the entry in the index's mapping by which Weir recognises it.
 
-        writes: number of writes of the complete index; None while it is not complete.
+        writes: number of writes to the complete index; None while incomplete.
         """
         done = {"complete": writes is not None} | ({} if writes is None else {"writes": writes})
         return {"weir": {"about": self.about, "documents": len(self.corpus), **done}}
@@ -424,7 +423,7 @@ class _IndexState:
 
 @dataclass(frozen=True)
 class _IndexIdentity:
-    """The identity of an index's contents: equal values mean equal contents."""
+    """The identity of an index's contents; equal identities have equal contents."""
 
     uuid: str
     documents: int
@@ -816,7 +815,7 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class Elasticsearch:
-    """A system that indexes a collection on a server and searches it there."""
+    """A system that copies a collection to an Elasticsearch or OpenSearch server and searches it there."""
 
     arguments: tuple[tuple[str, ...], tuple[tuple[str, object], ...]]
     """The arguments of the written name: positional, named."""
@@ -882,8 +881,8 @@ class Elasticsearch:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ElasticSearcher:
-        """Send the documents that the server lacks, or their vectors, and return the searcher; raises ServiceError if
-        the server fails.
+        """Send the documents, or their vectors, that the server lacks, and return the searcher; raises
+        ServiceError if the server fails.
 
         The context's folder, if any, gets an index.json that names the index.
         """
@@ -948,7 +947,7 @@ class Elasticsearch:
 
 @dataclass(frozen=True, eq=False)
 class ElasticSearcher:
-    """An index on a server, with the encoder of queries if it has vectors."""
+    """A searcher of an index on a server, with the encoder of queries if it has vectors."""
 
     name: str
     index: ElasticIndex
@@ -1019,7 +1018,7 @@ class ElasticSearcher:
 
 @dataclass(eq=False)
 class ElasticAsker:
-    """A Worker that sends searches in batches over one connection."""
+    """A worker that sends searches in batches over one connection."""
 
     settings: ElasticSettings
     index: str

@@ -93,8 +93,8 @@ def _names_in(tree: Json) -> Iterator[tuple[str, str | None]]:
 
 
 def filled_json(tree: Json, values: Values) -> Json:
-    """Return JSON with placeholders such as "{k}" replaced by values; raises UnknownName for an unknown
-    placeholder.
+    """Return JSON with placeholders such as "{k}" replaced; raises UnknownName for a placeholder without a
+    value.
 
     A text that is only a placeholder becomes its value with its type, or is left out for ABSENT.
     """
@@ -124,8 +124,8 @@ def _filled_text(text: str, values: Values) -> str:
 
 
 def filled_path(text: str, values: Values) -> str:
-    """Return a path with placeholders replaced by percent-encoded values, one segment each; raises UnknownName for an
-    unknown placeholder."""
+    """Return a path with placeholders replaced by percent-encoded values, each one segment; raises
+    UnknownName for a placeholder without a value."""
     return _PLACE.sub(lambda match: quote(str(_known(match[1], values)), safe=""), text)
 
 
@@ -157,7 +157,7 @@ class JsonPath:
 
     @property
     def of_request(self) -> bool:
-        """Return True if the path leads into the body or the parameters of a request."""
+        """True if the path leads into the body or the parameters of a request."""
         return len(self.steps) > 1 and self.steps[0] in ("body", "params")
 
     def find(self, value: Json) -> Json:
@@ -171,7 +171,7 @@ class JsonPath:
         return value
 
     def values_at(self, values: list[Json]) -> list[Json]:
-        """Return the value at this path in each of `values`; ABSENT where there is none."""
+        """Return the value at this path in each element of a list; ABSENT where there is none."""
         if len(self.steps) == 1 and isinstance(self.steps[0], str) and set(map(type, values)) <= {dict}:
             step = self.steps[0]
             return [value.get(step, ABSENT) for value in values]
@@ -225,8 +225,7 @@ class _ServerLimits:
 
 @dataclass(frozen=True)
 class _FieldsTemplate:
-    """A request for a server's field names, sent once before the queries, to refuse searched fields that do
-    not exist."""
+    """A request for a server's field names, sent before the queries to refuse fields that do not exist."""
 
     path: str
     """The path of the request, with placeholders."""
@@ -238,7 +237,7 @@ class _FieldsTemplate:
 
 @dataclass(frozen=True)
 class SearchTemplate:
-    """The requests and answers of a search server; queries fill placeholders in `path`, `params` and `body`."""
+    """A server's search requests and answers; queries fill placeholders in `path`, `params` and `body`."""
 
     method: str
     url: str
@@ -277,8 +276,8 @@ class SearchTemplate:
     """For each stage of the server but the last: entries of body and params that its requests leave out."""
 
     def before(self, stage: str) -> SearchTemplate:
-        """Return the template of an earlier stage, without the request entries that it leaves out; raises UnknownName
-        for an unknown stage."""
+        """Return the template of an earlier stage, which lacks some entries of the request; raises
+        UnknownName for an unknown stage."""
         if stage not in self.stages:
             raise UnknownName("stage of this server", stage, self.stages)
         asked: Json = {"body": self.body, "params": dict(self.params)}
@@ -287,7 +286,7 @@ class SearchTemplate:
         return replace(self, body=asked.get("body"), params=asked.get("params", {}))
 
     def describe(self) -> dict[str, object]:
-        """Return the entries that decide an answer, by name: all but fields, limits, name and stages."""
+        """Return the entries that decide an answer: all but fields, limits, name and stages."""
 
         def text(value: Any) -> Any:  # noqa: ANN401  an entry
             return value.text if isinstance(value, JsonPath) else value
@@ -331,7 +330,7 @@ def _stand_in_alone(path: Path) -> str:
 def read_template(path: Path, dataset: str | None = None) -> SearchTemplate:
     """Return a server's template from a TOML file; raises FormatError that names file and entry.
 
-    dataset: value of {dataset}.
+    dataset: value of the placeholder {dataset}.
     """
     entries = _with_extended(read_toml(path, EXPECTED), path)
     try:
@@ -570,9 +569,9 @@ MOST_PAGES = 1000
 @named_arguments
 @dataclass(frozen=True)
 class Http:
-    """A search server over HTTP, described by a TOML file; docs/retrievers.md lists its entries.
+    """A search server over HTTP, described by a TOML file with the entries in docs/retrievers.md.
 
-    Raises BadValue for settings; the file is read at each use, which raises FormatError.
+    Raises BadValue for settings, and FormatError for the file whenever it is used.
     """
 
     file: str
@@ -862,11 +861,11 @@ class _EndpointAsker:
         return answer
 
     def _read(self, body: bytes) -> tuple[list[object], list[object], object]:
-        """Return (names, scores, cursor of the next page) of a page's answer; the cursor is ABSENT on the
-        last page.
+        """Return (names, scores, cursor of the next page) of an answer; the cursor is ABSENT on the last
+        page.
 
-        Scores are [] if the file names no path to them. Raises AttemptError for an error, or an answer of another
-        form.
+        Scores are [] if the file names no path to them. Raises AttemptError for an error or an answer of
+        another form.
         """
         template, answer = self.template, self._json(body)
         reason = ABSENT if template.error is None else template.error.find(answer)

@@ -29,7 +29,7 @@ _WEIGHT = re.compile(r"weight\((?:Synonym\()?([^:]+):(.*?)\)? in \d+\)")
 
 @dataclass(frozen=True)
 class QueryShape:
-    """The fields of a search on a server, and how their scores combine."""
+    """The fields that a server's search matches, and how their scores combine."""
 
     fields: tuple[tuple[str, float], ...]
     """(field, weight)."""
@@ -45,7 +45,7 @@ class QueryShape:
 
 @dataclass(frozen=True)
 class SearchChange:
-    """A change of a search, tried by `weir why`."""
+    """A change of a server's search, which `weir why` tries."""
 
     text: str
     entries: Mapping[str, Json]
@@ -83,7 +83,8 @@ class LiveIndex(Protocol):
         """The part of the index over which document frequencies are counted; "" for the whole."""
 
     def analyzer(self, field: str, search: bool) -> str:
-        """Return the analyzer of a field for queries (`search`) or documents; "" for a field without words."""
+        """Return the name of a field's analyzer, for queries if `search`, else for documents; "" for a field
+        without words."""
 
     def analyzer_text(self, name: str) -> str:
         """Return an analyzer's name, tokenizer and filters, for display."""
@@ -98,17 +99,18 @@ class LiveIndex(Protocol):
         """Yield changes of the search: another tie breaker, scores of fields added, no field weights, or one
         option fewer.
 
-        Yields nothing for a search without fields, with scores already added, or of an unknown kind.
+        Nothing for a search without fields, with scores already added, or of an unknown kind.
         """
 
     def changed(self, body: Json, entries: Mapping[str, Json]) -> Json:
         """Return the body of a search with these entries set; None removes an entry."""
 
     def hits(self, body: Json) -> list[tuple[str, float]]:
-        """Return (identifier, score) of hits, best first; raises ServiceError for an answer without hits."""
+        """Return (document, score) of a search's hits, best first; raises ServiceError for an answer without
+        hits."""
 
     def explained(self, body: Json, document: str) -> Explanation | None:
-        """Return the explanation of a document's score in a search; None if it does not match, or the body has no
+        """Return the parts of a document's score in a search; None if it does not match, or the body has no
         query."""
 
 
@@ -139,7 +141,7 @@ class ElasticLiveIndex:
 
     @cached_property
     def described(self) -> Mapping[str, Json]:
-        """The mappings and settings of the index; raises BadValue unless the name matches one index."""
+        """The mappings and settings of the index; raises BadValue unless its name matches exactly one."""
         answer = self.ask("", None)
         if not isinstance(answer, dict) or len(answer) != 1:
             names = ", ".join(sorted(answer)) if isinstance(answer, dict) else "no index"
@@ -149,7 +151,7 @@ class ElasticLiveIndex:
 
     @cached_property
     def fields(self) -> Mapping[str, Mapping[str, Json]]:
-        """Return {field: mapping} of the fields with text; nested fields have dotted names."""
+        """{field: mapping} of the fields with text; nested fields have dotted names."""
         return dict(_fields(self.described["mappings"].get("properties", {}), ""))
 
     @cached_property
@@ -236,7 +238,7 @@ class ElasticLiveIndex:
 
 
 def words_of(text: str, tokens: Sequence[tuple[int, int, str]]) -> Words:
-    """Return (word, terms joined by "+") of each word in a text.
+    """Return (word, its terms joined by "+") of each word in a text, by a server's tokens.
 
     tokens: (start, end, term), with offsets in UTF-16 code units.
     """
@@ -316,7 +318,7 @@ def _weighted(patterns: list[str], names: list[str]) -> tuple[tuple[str, float],
 
 
 def explanation_of(tree: Mapping[str, Json]) -> Explanation:
-    """Return a document's explanation from Lucene's explanation tree."""
+    """Return a document's score, split by field and term, from Lucene's explanation tree."""
     terms: list[tuple[str, str, float]] = []
     constants: dict[str, dict[str, float]] = {}
     largest = False

@@ -77,10 +77,7 @@ DISTANCES = {"inner": "<#>", "cosine": "<=>", "l2": "<->"}
 
 @dataclass(frozen=True)
 class _TextSearch:
-    """Settings of PostgreSQL's full-text search.
-
-    Raises BadValue for a value out of range.
-    """
+    """Settings of PostgreSQL's full-text search; raises BadValue for a value out of range."""
 
     config: str = "english"
     """PostgreSQL's text search configuration."""
@@ -106,7 +103,7 @@ class _TextSearch:
 
 @dataclass(frozen=True)
 class _UserTable:
-    """Names of an existing table of a PostgreSQL server, which Weir only reads, and of its columns.
+    """An existing table of a PostgreSQL server, which Weir only reads, and its columns.
 
     Raises BadValue for wrong names, nothing to search, or both `text` and `tsvector`.
     """
@@ -184,7 +181,7 @@ class PostgresSettings:
             )
 
     def connection_string(self) -> str:
-        """Return the dsn, or the value of its variable; raises ServiceError if that is not set."""
+        """Return the dsn, or the environment variable that it names; raises ServiceError if that is not set."""
         variable = re.fullmatch(r"\$\{(.*)\}", self.dsn)
         if variable is None:
             return self.dsn
@@ -208,8 +205,8 @@ class PostgresSettings:
 
 
 def read_postgres_settings(path: Path) -> PostgresSettings:
-    """Return the settings in a TOML file; raises UnknownName for an unknown key, FormatError for a missing file and any
-    other fault."""
+    """Return the settings in a TOML file; raises UnknownName for an unknown key, FormatError for any other
+    fault."""
     entries = dict(read_toml(path, EXPECTED))
     table = entries.get("table")
     if isinstance(table, Mapping) and isinstance(table.get("text"), list):
@@ -308,7 +305,7 @@ Fields = Callable[[int, int], Iterator[tuple[bytes, ...]]]
 
 @dataclass(frozen=True, eq=False)
 class _ServerTable:
-    """The table that Weir creates for a collection's texts or vectors."""
+    """The table that Weir makes for a collection's texts or vectors."""
 
     settings: PostgresSettings
     search: _TextSearch | VectorSearch
@@ -327,7 +324,7 @@ class _ServerTable:
 
 @dataclass(frozen=True)
 class _TableState:
-    """A complete table of a collection on the server."""
+    """The facts of a complete table of a collection on the server."""
 
     documents: int
     bytes: int
@@ -556,8 +553,7 @@ class SearchedTable:
     def statement(self, among: bool = False) -> psycopg.sql.Composed:
         """Return the SQL search for (document, score), best first, with the parameters k and text or vector.
 
-        among: find only documents whose numbers are in the parameter `permitted`; for vectors in Weir's own
-            table.
+        among: only documents whose numbers are in the parameter `permitted`, for vectors in Weir's own table.
         """
         sql = require("psycopg", "servers").sql
         user = None if self.own else self.settings.table
@@ -624,7 +620,7 @@ def _literal(vector: NDArray[np.float32]) -> str:
 
 @dataclass(eq=False)
 class PostgresAsker:
-    """A connection that answers requests in order and reconnects when it breaks."""
+    """A connection that answers searches in order and reconnects when it breaks."""
 
     table: SearchedTable
     vectors: NDArray[np.float32] | None
@@ -685,7 +681,7 @@ class PostgresAsker:
 
 @dataclass(frozen=True, eq=False)
 class _PostgresSearcher:
-    """A table on a server, with the encoder of queries if it has vectors."""
+    """A searcher of a table on a server, with the encoder of queries if it has vectors."""
 
     name: str
     table: SearchedTable
@@ -764,7 +760,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class PostgresCollection:
-    """A system that copies a collection into a table on a server and searches it there."""
+    """A system that copies a collection to a PostgreSQL table and searches it there."""
 
     file: str
     options: tuple[tuple[str, object], ...]
@@ -824,8 +820,8 @@ class PostgresCollection:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> _PostgresSearcher:
-        """Copy the documents that the server lacks, with vectors if these are searched, and return the searcher; raises
-        ServiceError if the server fails."""
+        """Copy the documents, with vectors if searched, that the server lacks, and return the searcher;
+        raises ServiceError if the server fails."""
         vectors = None
         if self.dense is not None:
             vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
@@ -865,7 +861,7 @@ class PostgresCollection:
 
 @dataclass(frozen=True)
 class PostgresTable:
-    """A system that searches an existing table and never writes.
+    """A system that searches an existing PostgreSQL table and never writes.
 
     Its rows may change, so rankings without a version are reused in this process alone.
     """

@@ -72,7 +72,7 @@ DATA = Path(str(files("weir.plugins.servers") / "rerank_services.toml"))
 
 @dataclass(frozen=True)
 class RerankService:
-    """An entry of rerank_services.toml."""
+    """A re-ranking service's address, limits and format of requests."""
 
     base: str
     path: str
@@ -154,8 +154,8 @@ class RerankClient:
         """Return a score for each document, float32[documents]; a request refused as too large is sent in
         halves.
 
-        It is not halved if the model reads all documents together. Raises ServiceError if the budget ends or
-        the key is refused, AttemptError if no attempt succeeds.
+        Not halved if the model reads all documents together. Raises ServiceError if the budget ends or the
+        key is refused, AttemptError if no attempt succeeds.
         """
         body = json.dumps(self.service.request_body(self.model, query, documents)).encode("ascii")
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
@@ -203,10 +203,8 @@ CONCURRENCY = 4
 
 @dataclass(frozen=True)
 class ServiceReranker:
-    """A re-ranker that scores the first `depth` documents of each ranking by a service.
-
-    Raises BadValue for a value out of range.
-    """
+    """A re-ranker that scores the first `depth` documents of each ranking by a service; raises BadValue for a
+    value out of range."""
 
     model: str
     """service:model, such as cohere:rerank-v3.5, or service:address of a server with one model, such as
@@ -260,7 +258,7 @@ class ServiceReranker:
 
     @property
     def address(self) -> str:
-        """The service's address, to which the version and path are appended; raises BadValue if it has none."""
+        """The service's address, to which version and path are appended; raises BadValue if it has none."""
         place = self.model.partition(":")[2]
         address = self.base or (place if "://" in place else "") or self.provider.base
         if not address:
@@ -292,7 +290,7 @@ class ServiceReranker:
         return RerankClient(provider, model, self.address + provider.path, metered)
 
     def probe(self, client: RerankClient) -> ServiceProbe:
-        """Return the scores of two fixed pairs, stored or requested now, to notice a changed model; raises
+        """Return the scores of two fixed pairs, stored or requested now, which reveal a changed model; raises
         ServiceError if the service fails."""
 
         def checked(scores: Json) -> Float32:
@@ -320,7 +318,8 @@ class ServiceReranker:
             raise ServiceError(message) from None
 
     def identity(self, probe: ServiceProbe) -> dict[str, object]:
-        """Return the key of stored scores: the settings that decide a score, with the fixed pairs' scores."""
+        """Return the key of stored scores: all settings that decide a score, with the scores of two fixed
+        pairs."""
         return {
             "model": self.model,
             "base": self.address,

@@ -25,7 +25,7 @@ MOST_CANDIDATES = 1000
 
 @dataclass(frozen=True)
 class VectorSearch:
-    """Settings by which a server indexes and compares document vectors; raises BadValue out of range."""
+    """How a server indexes and compares document vectors; raises BadValue for settings out of range."""
 
     index: str = "exact"
     """exact or hnsw."""
@@ -46,8 +46,8 @@ class VectorSearch:
         check_whole("ef_search", self.ef_search, 1, MOST_CANDIDATES)
 
     def overridden(self, index: str | None, ef_search: int | None) -> VectorSearch:
-        """Return a copy with `index` and `ef_search` unless they are None; raises BadValue for ef_search of
-        an exact search."""
+        """Return a copy with `index` and `ef_search` where they are not None; raises BadValue for ef_search
+        of an exact search."""
         index = self.index if index is None else index
         if ef_search is not None and index == "exact":
             raise BadValue('ef_search does not apply to an exact search; expected index="hnsw" beside it')
@@ -61,8 +61,8 @@ class VectorSearch:
 
 
 def encoder_given(system: str, encoder: object) -> DenseRetriever | None:
-    """Return the dense retriever of an encoder's name; a retriever or None unchanged. Raises BadValue for any
-    other value."""
+    """Return the dense retriever of a model's name; a retriever or None unchanged. Raises BadValue for other
+    values."""
     retriever = DenseRetriever(encoder_of(encoder)) if isinstance(encoder, str) else encoder
     if not isinstance(retriever, (DenseRetriever, type(None))):
         raise BadValue(
@@ -72,10 +72,8 @@ def encoder_given(system: str, encoder: object) -> DenseRetriever | None:
 
 
 def vectors_of(dense: DenseRetriever, loaded: LoadedEncoder, queries: Queries) -> NDArray[np.float32] | None:
-    """Return the queries' vectors, float32[queries, dimensions]; a query without text has zeros.
-
-    None if no query has text.
-    """
+    """Return the queries' vectors, float32[queries, dimensions], zeros for a query without text; None if no
+    query has text."""
     numbers = with_text(queries)
     if not len(numbers):
         return None
@@ -86,8 +84,8 @@ def vectors_of(dense: DenseRetriever, loaded: LoadedEncoder, queries: Queries) -
 
 
 def lost(exact: Run, near: Run) -> Loss:
-    """Return the Loss: the share of the exact run's (query, document) pairs that the approximate run lacks; 0 for
-    none."""
+    """Return, as a Loss, the share of the exact run's (query, document) pairs that the approximate run lacks;
+    0 for an empty run."""
     pairs = [np.stack([run.query_of_row(), run.doc]) for run in (exact, near)]
     missed = {*map(tuple, pairs[0].T.tolist())} - {*map(tuple, pairs[1].T.tolist())}
     return Loss(0.0, len(missed) / max(1, len(exact.doc)))

@@ -92,7 +92,7 @@ class _Evaluation:
         return max(DEPTH, self.measure.cutoff or 0)
 
     def values_of_run(self, run: Run) -> Float64:
-        """Return a run's value of each judged query, float64; NaN beyond the first 1,000 queries."""
+        """Return a run's value of each judged query, float64; NaN for queries after the first 1,000."""
         values = rescored(self.rules.ranked(run), self.qrels, Scoring(self.measure))
         return np.where(self.judged_queries.ids.codes(self.qrels.queries.strings) >= 0, values, np.nan)
 
@@ -227,7 +227,7 @@ def _by_field(values: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class _TermDifference:
-    """A word of queries from which two systems make different terms; "" for no term."""
+    """A word of queries that two systems turn into different terms; "" for no term."""
 
     word: str
     first: str
@@ -367,7 +367,7 @@ def _nearer(
 
 @dataclass(frozen=True)
 class _QueryDifference:
-    """A query with different values, and its relevant document that moved most."""
+    """A query with different values in two systems, and its relevant document that moved most."""
 
     query: str
     text: str
@@ -439,7 +439,7 @@ def _parts(index: LiveIndex, text: str, k: int, document: str) -> str:
 
 @dataclass(frozen=True)
 class EngineWhy:
-    """Why two systems, at least one an engine, have different means."""
+    """Why two systems, at least one a search engine, have different means."""
 
     dataset: str
     measure: str
@@ -615,7 +615,7 @@ def _below(why: EngineWhy) -> Iterator[str]:
 def engine_explanation(
     first: Retriever, second: Retriever, dataset: Dataset, measure: Measure
 ) -> ResultSet[EngineWhy]:
-    """Return why a live engine and another system have different means, as a single result.
+    """Return why a live search engine and another system have different means, as a single result.
 
     Raises BadValue if neither is a live engine.
     """

@@ -39,7 +39,7 @@ def pack_command(folder: Path, out: Path, given: Given) -> None:
     """Pack results for a leaderboard or a reviewer.
 
     FOLDER: a results folder of weir run. The pack holds rankings, scores of every query, records of how they
-    were made and of their costs, and a hash of everything; no texts and no judgments. The same folder gives
+    were made and what they cost, and a hash of everything; no texts and no judgments. The same folder gives
     the same bytes.
     """
     packed = weir.pack_results(folder, out, **given)
@@ -55,7 +55,7 @@ def pack_command(folder: Path, out: Path, given: Given) -> None:
 def leaderboard_command(folder: Path, out: Path, given: Given, quiet: bool) -> None:
     """Write a leaderboard of packs as a static site.
 
-    FOLDER: packs of weir submit pack. Each is verified; a refused pack is named with the reason and left out.
+    FOLDER: packs of weir submit pack. Each is verified; refused packs are named with the reason and left out.
     An older leaderboard at -o is replaced, anything else refused.
     The site has ranges of ranks for all collections and by task, domain, size and licence, a page for each
     system and collection, the numbers as JSON, and published scores.
@@ -73,10 +73,9 @@ def leaderboard_command(folder: Path, out: Path, given: Given, quiet: bool) -> N
 def verify_command(file: Path, given: Given, quiet: bool) -> int:
     """Verify a pack by computing its scores again.
 
-    Checks files against the manifest, means against values, scores against the rankings and the judgments of
-    their collection, and names and keys against the declarations. A pack with differences is refused, and
-    each difference is named. Exit code 1 for a refused pack, 3 if a collection is not on this machine, so
-    that not all was checked.
+    Checks files against the manifest, means against values, scores against the rankings and the collection's
+    judgments, names and keys against the declarations. Each difference is named. Exit code 1: the pack has
+    one and is refused; 3: not all was checked, since a collection is not on this machine.
     """
     with api.progress.Progress(quiet) as progress:
         verification = weir.verify_pack(file, progress=progress, **given)

@@ -4,7 +4,7 @@
     results/<collection>/<system>-<key>/...           rankings, scores and their records, laid out like the folder
     results/<collection>/indexes/<name>/stage.json    the record of an index, without the index
 
-A pack holds no texts and no judgments: a verifier needs the collections, whose fingerprints the records name.
+A verifier needs the collections: a pack holds no texts and no judgments.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _EXPECTED = "a pack that weir submit pack has written"
 
 @dataclass(frozen=True, repr=False)
 class Pack:
-    """A summary of a pack."""
+    """A pack's content in short: results held, size, hash, results left out."""
 
     path: str
     digest: str
@@ -131,7 +131,7 @@ class Verification:
         return ResultSet(VERDICTS, self.verdicts).columns()
 
     def notes(self) -> tuple[Note, ...]:
-        """Return a note on facts that cannot be verified; none after a mismatch."""
+        """Return a note on facts that cannot be verified; () after a mismatch."""
         return (Note(UNPROVED),) if self.sound else ()
 
     __repr__ = result_text
@@ -149,15 +149,13 @@ def pack_results(
 ) -> Pack:
     """Write rankings, scores and records of a results folder as one file; return a summary.
 
-    The same folder gives the same bytes. Results scored by outdated judgments are left out, see
-    `Pack.left_out`.
-
     datasets: only these datasets, by default all. A group means its members.
     systems: only these systems, by default all.
     note: a sentence for readers, such as who ran it.
 
-    Raises FormatError for a folder without results, UnknownName for an unknown name, StoreError for changed
-    files and if the pack cannot be written.
+    The same folder gives the same bytes; results scored by outdated judgments are left out. Raises
+    FormatError for a folder without results, UnknownName for an unknown name, StoreError for changed files
+    and if the pack cannot be written.
     """
     root = path_of(folder)
     cells, outdated = current_cells(chosen_cells(finished_cells(root), datasets, systems))
@@ -227,14 +225,14 @@ def verify_pack(
     fetch: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Verification:
-    """Check a pack against its manifest, and compute every score again.
+    """Return how a pack differs from its manifest, and its scores from the same scores computed again.
 
     places: {dataset: path of its collection}.
     fetch: download the collections that records of results name. By default the network is not used, and
         results on collections that are not here are not checked.
     progress: called with (folder, number checked, total).
 
-    A mismatch is among the problems, not raised. Raises FormatError for a missing file, and one that is no pack or is
+    A mismatch is returned, not raised. Raises FormatError for a missing file, and one that is no pack or is
     unsafe.
     """
     with temporary_folder("pack") as temporary:

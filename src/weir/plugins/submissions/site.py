@@ -1,12 +1,9 @@
 """A leaderboard of packs as a static site, with every number computed again from rankings.
 
-    index.html            verified results: ranges of ranks, for all collections and for each filter.
-    reported.html         published scores, not verified, in no order.
-    systems/, datasets/   a page for each.
-    api/                  the same numbers as JSON.
-
-A system ranks above another if it is better across the collections that both have, as in `weir compare`; its rank
-is the range that these verdicts leave.
+index.html            verified results: ranges of ranks, for all collections and for each filter.
+reported.html         published scores, not verified, in no order.
+systems/, datasets/   a page for each.
+api/                  the same numbers as JSON.
 """
 
 from __future__ import annotations
@@ -66,7 +63,7 @@ ZERO_SHOT = "training: zero-shot"
 
 @dataclass(frozen=True)
 class Place:
-    """A system's range of ranks and its mean on a board of the leaderboard."""
+    """A system's range of ranks and its mean on a leaderboard."""
 
     system: str
     best: int
@@ -85,7 +82,7 @@ class Place:
 
 @dataclass(frozen=True)
 class _Board:
-    """The systems on the datasets that pass a filter such as "task: Fact Checking", best first."""
+    """The systems, best first, on the datasets that pass a filter such as "task: Fact Checking"."""
 
     filter: str
     datasets: tuple[str, ...]
@@ -94,7 +91,7 @@ class _Board:
 
 @dataclass(frozen=True, repr=False)
 class Site:
-    """A leaderboard of packs."""
+    """A leaderboard of packs, as written."""
 
     folder: str
     measure: str
@@ -136,9 +133,7 @@ def leaderboard(
     fetch: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Site:
-    """Verify the packs of a folder, write a leaderboard and return it.
-
-    `out` appears whole or not at all, in place of an older leaderboard.
+    """Verify the packs of a folder, write a leaderboard of them and return it.
 
     submissions: the folder of packs.
     measure: the measure to rank by.
@@ -147,9 +142,10 @@ def leaderboard(
         pack with other collections is left out.
     progress: called with (text, number verified, total).
 
-    Packs that are refused, not completely verified, or of other judgments than an earlier one are left out,
-    with the reason. Raises FormatError for a folder without packs, BadValue if none has the measure, for
-    a measure without a better direction, and if `out` holds anything else.
+    `out` appears whole or not at all, in place of an older leaderboard. Packs that are refused, not
+    completely verified, or of other judgments than an earlier one are left out, with the reason. Raises
+    FormatError for a folder without packs, BadValue if none has the measure, for a measure without a better
+    direction, and if `out` holds anything else.
     """
     check_replaceable(path_of(out), "api/index.json", _OWN_FILES, "weir submit leaderboard")
     if problem := no_direction_note([measure]):
@@ -325,7 +321,7 @@ def _entry(dataset: str) -> Entry | None:
 
 
 def filters(datasets: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return {filter: datasets}: all, then by task, domain, size and licence of the collections.
+    """Return {filter: datasets}: all collections, then by their task, domain, size and licence.
 
     datasets: {dataset: name of its collection}.
     """
@@ -402,11 +398,9 @@ def rank_ranges(
     comparisons: Sequence[Comparison],
     verdicts: Mapping[tuple[str, str], Verdict],
 ) -> tuple[Place, ...]:
-    """Return each system's range of ranks, best first.
+    """Return the range of ranks that pairwise verdicts leave to each system, best first.
 
-    verdicts: {(system, other): verdict across collections}.
-
-    Systems without shared collections are not ordered.
+    verdicts: {(system, other): verdict across the collections that both have}.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
     first = counted_once((row.dataset, row.repeats or row.dataset) for row in rows if row.dataset in datasets)

@@ -45,8 +45,8 @@ def command(
     SOURCE is where pairs come from. crops: two spans of a document, without queries or judgments. genq:
     questions that a T5 or a language model writes for documents, or that a file has. pairs: a query and a
     document of a grade above 0, or pairs of a file. A pair whose query is evaluated is an error, unless
-    --drop-known leaves it out. The new checkpoint is a folder for dense("FOLDER") with a record of its pairs,
-    seeds, versions and losses. The same command continues an interrupted training.
+    --drop-known leaves it out. The checkpoint is a folder for dense("FOLDER") with a record of pairs, seeds,
+    versions and losses. The same command continues an interrupted training.
     """
     if source == "pairs" and "file" in genq:
         pairs["file"] = genq.pop("file")

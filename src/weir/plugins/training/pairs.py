@@ -63,7 +63,7 @@ class TrainingPairs:
         )
 
     def content_hash(self) -> str:
-        """Return 32 hex digits, a hash of all texts, documents and margins."""
+        """Return a hash of all texts, documents and margins, as 32 hex digits."""
         whole = hashlib.blake2b(digest_size=16)
         for text in (*self.queries, *self.positives):
             whole.update(text.encode("utf-8", "surrogatepass") + b"\0")
@@ -73,7 +73,7 @@ class TrainingPairs:
 
 
 def pairs_of(rows: Sequence[tuple[str, str, int]]) -> TrainingPairs:
-    """Return pairs without negatives from rows of (query, relevant text, position of its document)."""
+    """Return pairs without negatives from rows (query, relevant text, position of its document)."""
     document = np.array([row[2] for row in rows], np.int32)
     none = np.zeros((len(rows), 0), np.int32)
     return TrainingPairs(tuple(r[0] for r in rows), tuple(r[1] for r in rows), document, none)
@@ -100,7 +100,7 @@ class PairSource(Protocol):
 @checked_fields
 @dataclass(frozen=True)
 class Crops:
-    """Two random spans of the same document, which needs no queries. Raises BadValue for shares out of range."""
+    """Pairs of two random spans of a document, without queries; raises BadValue for shares out of range."""
 
     least: float = 0.05
     """Shortest span, as a share of the document's words."""
@@ -131,7 +131,7 @@ class Crops:
     def pairs(self, dataset: Dataset, seed: int, progress: Watch) -> TrainingPairs:
         """Return pairs of random spans of each document; documents that are too short give none.
 
-        Draws depend on the document's identifier and the seed only.
+        Draws depend on the document's identifier and the seed alone.
         """
         corpus = dataset.corpus
         rows = []
@@ -158,8 +158,8 @@ class Crops:
 @named_arguments
 @dataclass(frozen=True)
 class GivenPairs:
-    """Pairs that people judged, or that a file has. Raises FormatError for a missing or malformed file, and the errors
-    of `weir.load`."""
+    """Pairs that people judged, or that a file has; raises FormatError for a missing or malformed file, and
+    the errors of `weir.load`."""
 
     split: str = "train"
     """The split whose judgments are learned: its queries with documents of a grade above 0."""
@@ -322,8 +322,8 @@ def _text(corpus: Corpus, number: int) -> str:
 
 
 def known_pairs(pairs: TrainingPairs, dataset: Dataset) -> tuple[tuple[int, ...], int]:
-    """Return (positions of the pairs whose query is evaluated in the collection, number of these evaluated
-    queries).
+    """Return (positions of pairs whose query is evaluated in the collection, number of evaluated queries
+    concerned).
 
     Two queries match if they are equal after normalising, or share 13 words in a row.
     """
@@ -355,12 +355,12 @@ def with_negatives(
     seed: int,
     progress: Watch,
 ) -> TrainingPairs:
-    """Return the pairs, each with `count` documents drawn from BM25's first `depth` for its query.
+    """Return the pairs, each with `count` negatives drawn from BM25's first `depth` documents, filled up at
+    random.
 
     answers: documents of a query that are never its negatives.
 
-    If BM25 finds too few, random documents are added. Raises BadValue for a collection with too few
-    documents.
+    Raises BadValue for a collection with too few documents.
     """
     if not count or not len(pairs):
         return pairs
@@ -396,8 +396,7 @@ def with_negatives(
 
 
 def with_margins(pairs: TrainingPairs, corpus: Corpus, model: str, progress: Watch) -> TrainingPairs:
-    """Return the pairs with margins: a cross-encoder's score of the relevant text minus that of each
-    negative."""
+    """Return the pairs with margins: a cross-encoder's score of the relevant text minus each negative's."""
     loaded = CrossEncoder(model).load(settings().device)
     width = pairs.negatives.shape[1]
     total = len(pairs) * (width + 1)

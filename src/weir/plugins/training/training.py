@@ -67,7 +67,7 @@ PACKAGES = ("sentence-transformers", "transformers", "torch", "tokenizers")
 @named_arguments
 @dataclass(frozen=True)
 class AdaptRules:
-    """Settings of a training. Raises BadValue for settings out of range."""
+    """Settings of a training; raises BadValue out of range."""
 
     base: str = "minilm"
     """The checkpoint to begin from: a name of weir list models, of the hub, or a folder."""
@@ -183,9 +183,9 @@ def adapt(
     evaluated: further collections whose queries must not be learned.
     progress: called with (step, done, total).
 
-    The same call continues an interrupted training, with at most a minute lost. Raises BadValue for pairs
-    whose query is evaluated (unless dropped), for fewer than 2 pairs and for a folder of something else.
-    Raises MissingExtra without the extra `torch`, and the errors of loading and models.
+    The same call continues an interrupted training. Raises BadValue for pairs whose query is evaluated
+    (unless dropped), fewer than 2 pairs and a folder of something else; MissingExtra without the extra
+    `torch`, and the errors of loading and models.
     """
     rules, progress, out = rules or AdaptRules(), progress or _silent, path_of(out)
     require("sentence_transformers", extra="torch")

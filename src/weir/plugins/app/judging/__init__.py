@@ -1,4 +1,1 @@
-"""Judging by people: assignment, answers, and their quality.
-
-Begin with `journal.py`, an append-only SQLite file. `pages.py` alone knows the web.
-"""
+"""Judging by people: assignment, answers, and their quality; begin with `journal.py`."""

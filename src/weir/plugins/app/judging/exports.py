@@ -35,7 +35,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def files_of(room: Room) -> tuple[str, ...]:
-    """Return the names of the files that a pool can be downloaded as."""
+    """Return the names of the files in which a pool's judgments can be downloaded."""
     own = (QUERIES, room.tasks.golden) if room.tasks.golden else (MERGED,) if room.results else ()
     return *own, *FILES
 

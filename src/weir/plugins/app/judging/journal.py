@@ -353,7 +353,7 @@ class Journal:
             return None if undone is None else standing.numbered[int(undone.undoes or 0)]
 
     def claim(self, items: Iterable[Item], since: float | None = None) -> None:
-        """Record that pairs, given as answers' keys, are shown now, or at `since` (seconds since 1970)."""
+        """Record that the pairs of these answers' keys are shown now, or at `since` (seconds since 1970)."""
         with self.writing(), _storing(self.path):
             shown = time.time() if since is None else since
             rows = [(*item, shown) for item in items]

@@ -370,11 +370,11 @@ class Room:
 
     @property
     def results(self) -> tuple[str, ...]:
-        """The results folder, or judgments and rankings, that the pool was made from; () if unknown."""
+        """The results folder, or judgments and rankings, from which the pool was made; () if unknown."""
         return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
 
     def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
-        """Withdraw those of the labels that are still in force, and return their number."""
+        """Withdraw the labels that are still in force, and return their number."""
         now = time.time()
         with self.journal.writing() as standing:
             there = [one for one in labels if standing.label(one.item) == one]
@@ -447,7 +447,7 @@ class Room:
             write_queries(self.folder, self.tasks.asked)
 
     def subject(self) -> Subject:
-        """Return the rankings and judgments that the pool was made from; raises BadValue if unknown."""
+        """Return the rankings and judgments from which the pool was made; raises BadValue if unknown."""
         with self._lock:
             if self._subject is None:
                 self._subject = subject_of_pool(self.folder / SHEET)

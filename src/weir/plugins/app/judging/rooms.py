@@ -1,8 +1,4 @@
-"""The pools open for judging on a server.
-
-Beside a results folder they are `<collection>-1`, ... of query lists, `<collection>-queries` of single
-queries, and `golden-<collection>` of typed ones.
-"""
+"""The pools open for judging on a server."""
 
 from __future__ import annotations
 
@@ -62,7 +58,11 @@ class Rooms:
 
     @staticmethod
     def beside(results: Path, suggestions: Qrels | None = None, judges: Sequence[str] = ()) -> Rooms:
-        """Open the pools in the folder beside `results` whose name ends in -judging."""
+        """Open the pools in the folder beside `results` whose name ends in -judging.
+
+        They are `<collection>-1`, ... of query lists, `<collection>-queries` of single queries, and
+        `golden-<collection>` of typed ones.
+        """
         folder = results.resolve().with_name(results.resolve().name + BESIDE)
         rooms = Rooms(folder, results, tuple(judges), suggestions)
         for sheet in sheets_of(folder):

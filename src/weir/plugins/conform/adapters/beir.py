@@ -21,7 +21,8 @@ CUSTOM = {
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"mean": BEIR's mean at this cut-off, "decimals": 5}; None if it lacks the measure."""
+    """Return {"mean": BEIR's mean of a measure on a test vector, "decimals": 5}; None if BEIR lacks the
+    measure."""
     k, name = measure["k"], measure["measure"]
     if k is None or measure["settings"] or measure["condensed"]:
         return None

@@ -1,7 +1,6 @@
 """BIRCO: evaluation/rank2metric.py of a checkout, without resampling; means only.
 
-It takes rankings of whole pools of ten or more, without scores. Ties stay in the order of the input,
-documents not returned go to the end, unjudged ones have grade 0, and small pools are filled.
+It takes rankings without scores, so that ties stay in the order of the input.
 """
 
 from __future__ import annotations
@@ -50,7 +49,8 @@ SPELLED = {"ndcg": "ndcg@10", "mrr": "mrr@10"}
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"mean": the program's mean as a share of 1, "decimals": 5}; None if it lacks the measure.
+    """Return {"mean": BIRCO's mean of a measure on a test vector, in 0..1, "decimals": 5}; None if BIRCO
+    lacks the measure.
 
     Raises RuntimeError if it prints none.
     """
@@ -66,7 +66,7 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | N
 
 
 def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str, list[str]]]:
-    """Return (grades, rankings) of the judged queries, filled up to 10 documents each.
+    """Return (grades, rankings) of a test vector's judged queries, filled up to 10 documents each.
 
     Documents not returned follow in the ranking; unjudged and added documents have grade 0.
     """
@@ -85,8 +85,8 @@ def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str
 
 @functools.cache
 def beside() -> pathlib.Path:
-    """Copy the program into a temporary folder, removed at exit; enter it, put it first in sys.path, and
-    return its path."""
+    """Copy BIRCO's program into a temporary folder, make that the working folder and the first of sys.path,
+    and return it."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="birco-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     (scratch / "datasets" / "relic").mkdir(parents=True)
@@ -100,8 +100,8 @@ def beside() -> pathlib.Path:
 
 @functools.cache
 def printed(test_set: bytes, ranks: bytes) -> dict[str, float]:
-    """Run the program on pickled test set and rankings, and return {name: printed figure}; raises RuntimeError if it
-    fails."""
+    """Run BIRCO's program on pickled test set and rankings; return {measure: printed figure}. Raises
+    RuntimeError if it fails."""
     scratch = beside()
     (scratch / "datasets" / "relic" / "test_set.pickle").write_bytes(test_set)
     (scratch / "evaluation" / "ranks.pickle").write_bytes(ranks)

@@ -1,4 +1,4 @@
-"""ir-measures: its default pipeline of providers, each with its own order of ties, over named tuples.
+"""ir-measures: its default pipeline of providers, each with its own order of ties.
 
 ERR and exponential gains run gdeval.pl, which takes only numbers as query identifiers.
 """
@@ -41,7 +41,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {"RBP": {"rel": 1, "p": 0.8}, "IPrec": {"r
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"per_query": calc's values, "mean": its aggregate, except of counts}; None if it lacks the measure."""
+    """Return {"per_query": ir-measures' values of a measure on a test vector, "mean": its aggregate, except
+    of counts}; None if it lacks the measure."""
     own = measure_object(measure)
     if own is None or not irm.DefaultPipeline.supports(own):
         return None
@@ -58,7 +59,8 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | N
 
 
 def measure_object(measure: dict[str, Any]) -> Any:  # noqa: ANN401 - of an untyped package
-    """Return ir-measures' object for a measure as {measure, settings, k, condensed}; None if it has none."""
+    """Return ir-measures' object of a measure given as {measure, settings, k, condensed}; None if it has
+    none."""
     name, settings = NAMES.get(measure["measure"]), dict(measure["settings"])
     if name == "R" and measure["k"] is None:
         name = "SetR"  # its R needs a cut-off

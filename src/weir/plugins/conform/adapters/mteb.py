@@ -23,8 +23,8 @@ NAMES = {
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"mean": MTEB's mean at this cut-off}, with "decimals": 5 where it rounds; None if it lacks the
-    measure."""
+    """Return {"mean": MTEB's mean of a measure on a test vector}, with "decimals": 5 if rounded; None if MTEB
+    lacks the measure."""
     k, name = measure["k"], measure["measure"]
     if k is None or measure["settings"] or measure["condensed"]:
         return None

@@ -36,7 +36,8 @@ NAMES = {
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"per_query": values, "mean": their aggregate, except of counts}; None if it lacks the measure."""
+    """Return {"per_query": pytrec_eval's values of a measure on a test vector, "mean": its aggregate, except
+    of counts}; None if it lacks the measure."""
     settings, k = measure["settings"], measure["k"]
     name = NAMES.get(measure["measure"], (None, None))[k is not None]
     if (

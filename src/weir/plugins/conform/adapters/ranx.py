@@ -32,8 +32,8 @@ WHOLE = {"SetF", "SetP", "SetR", "Rprec", "bpref", "RBP"}
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"mean": value, "per_query": {query: value}} of a test vector as ranx computes it; None for a
-    measure that it lacks."""
+    """Return {"mean": ..., "per_query": ...} of a measure on a test vector, by ranx; None if ranx lacks the
+    measure."""
     settings, k = dict(measure["settings"]), measure["k"]
     name = NAMES.get(measure["measure"])
     p, level = settings.pop("p", 0.8), settings.pop("rel", 1)

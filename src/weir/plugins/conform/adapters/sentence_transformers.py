@@ -23,8 +23,8 @@ EVERYTHING = 1_000_000
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"mean": value} of a test vector as InformationRetrievalEvaluator computes it; None for a measure
-    that it lacks."""
+    """Return {"mean": ...} of a measure on a test vector, by InformationRetrievalEvaluator; None if it lacks
+    the measure."""
     name = NAMES.get(measure["measure"])
     if name is None or measure["settings"] or measure["condensed"]:
         return None

@@ -16,7 +16,8 @@ HOLDS: set[str] = set()
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"per_query": values of the judged queries}; None if scikit-learn lacks the measure."""
+    """Return {"per_query": ...} of a measure on a test vector's judged queries, by scikit-learn; None if it
+    lacks the measure."""
     score = {"nDCG": metrics.ndcg_score, "DCG": metrics.dcg_score}.get(measure["measure"])
     if score is None or measure["settings"] or measure["condensed"]:
         return None

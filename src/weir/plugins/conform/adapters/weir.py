@@ -24,7 +24,7 @@ Rows = dict[str, list[tuple[str, Any]]]
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any]:
-    """Return {"per_query": values of the queries that count, "mean": their mean}, by weir.measures."""
+    """Return {"per_query": ..., "mean": ...} of a measure on a test vector, by weir.measures."""
     settings = dict(vector["conventions"])
     end = settings["ties"] if settings["ties"] in ("worst", "best") else None
     conventions = Conventions(**(settings | {"ties": "bounds"} if end else settings))
