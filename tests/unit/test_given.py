@@ -290,9 +290,9 @@ def test_a_folder_of_run_files_serves_wherever_runs_do(tmp_path, capsys, monkeyp
     files = sorted(map(str, Path("runs").iterdir()))
     for name, text in (("README.md", "runs of the first day, by us\n"), ("notes.csv", "day,by\n1,me\n"),
                        ("run.yaml", "k: 20\n"), ("q.qrels", "q1 0 d1 1\n"), ("settings.json", '{"k": 20}'),
-                       ("packed.zip", "PK\x03\x04")):  # fmt: skip
-        Path("runs", name).write_text(text)
-    left_out = "runs: left out README.md, notes.csv, packed.zip, q.qrels, run.yaml, settings.json: their first lines are no ranking's"
+                       ("packed.zip", "PK\x03\x04"), ("plot.png", "\x89PNG\r\n\x1a\n")):  # fmt: skip
+        Path("runs", name).write_text(text, encoding="latin-1", newline="")
+    left_out = "runs: left out README.md, notes.csv, packed.zip, plot.png, q.qrels, run.yaml, settings.json: their first lines are no ranking's"
     for command in (
         ["eval", "brook-facts", "runs"],
         ["compare", "brook-facts", "runs"],

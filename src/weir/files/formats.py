@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -357,22 +358,25 @@ def kind_of_file(path: Path) -> Kind:
     return kind
 
 
-_NESTED_RUN = re.compile(r'\s*\{\s*("(\\.|[^"\\])*"\s*:\s*(\[|\{\s*("(\\.|[^"\\])*"\s*:\s*-?\d|\}))|\})')
+_NESTED_RUN = re.compile(r'\s*\{\s*("(\\.|[^"\\])*"\s*:\s*(\[|\{\s*("(\\.|[^"\\])*"\s*:\s*-?[\dNI]|\}))|\})')
+
+_OF_RUNS = (".trec", ".run", ".res")  # suffixes of nothing else
 
 
 def begins_as_run(path: Path) -> bool:
-    """Return True if a file's first row, or the names of its columns, may be a ranking's, also of an empty file and
-    of any pickle.
-
-    Raises FormatError for an unreadable file.
-    """
-    if path.suffix.lower() in (".zip", ".xlsx"):  # which reading refuses
-        return False
-    head = head_of(path)
+    """Return True if a file's first row, or the names of its columns, may be a ranking's, also if it is empty, cannot
+    be read, or its name says so, as reading it then says what is wrong."""
+    named = named_format(path)
+    if not os.access(path, os.R_OK) or (named and PurePath(unpacked_name(path).lower()).suffix in _OF_RUNS):
+        return True
+    try:
+        head = head_of(path)
+    except FormatError:  # of a damaged file, or another kind of file, such as a picture
+        return named is not None
     text = head.decode("utf-8", "replace")
     with suppress(FormatError):  # of another kind of file, such as YAML
         form = format_of(path, "run", head)
-        if not head or is_pickle(path):
+        if not head or form.name == "pickle":
             return True
         if form.name == "trec":
             lines = map(columns_of, text.split("\n"))
