@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weir
+from weir.api.given import all_rankings
+from weir.cli import main
 from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Ids
-from weir.errors import BadRanking, BadValue, RankingWarning, WeirError
+from weir.errors import BadRanking, BadValue, LossWarning, RankingWarning, WeirError
 from weir.measures import score_run
 
 QRELS = {"q1": {"d2": 1, "d4": 1}, "q2": {"d1": 1}}
@@ -269,3 +272,50 @@ def test_odd_identifiers_stay_apart_and_come_back():
 def test_numbers_of_other_types_are_grades_and_scores(kind):
     given = {"q": {"a": kind(2), "b": kind(1)}}
     assert weir.evaluate(given, given, ["nDCG"]).means() == {"nDCG": 1.0}
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_folder_of_run_files_serves_wherever_runs_do(tmp_path, capsys, monkeypatch):
+    """What else lies in it is named, and damaged run files are refused as ever."""
+    monkeypatch.chdir(tmp_path)
+    brook = weir.load("brook-facts")
+    Path("runs").mkdir()
+    for name, system in (
+        ("first.trec", weir.BM25()),
+        ("second.run", weir.RM3()),
+        ("third.json", weir.BM25(b=0.1)),
+    ):
+        system.index(brook.corpus).search(brook.queries, 20).save(f"runs/{name}")
+    Path("runs/bare").write_text(Path("runs/first.trec").read_text())
+    files = sorted(map(str, Path("runs").iterdir()))
+    for name, text in (("README.md", "runs of the first day, by us\n"), ("notes.csv", "day,by\n1,me\n"),
+                       ("run.yaml", "k: 20\n"), ("q.qrels", "q1 0 d1 1\n"), ("settings.json", '{"k": 20}'),
+                       ("packed.zip", "PK\x03\x04")):  # fmt: skip
+        Path("runs", name).write_text(text)
+    left_out = "runs: left out README.md, notes.csv, packed.zip, q.qrels, run.yaml, settings.json: their first lines are no ranking's"
+    for command in (
+        ["eval", "brook-facts", "runs"],
+        ["compare", "brook-facts", "runs"],
+        ["gate", "brook-facts", "runs", "runs"],
+        ["fuse", "rrf", "runs", "-o", "fused.trec"],
+        ["audit", "brook-facts", "runs"],
+        ["labels", "pool", "brook-facts", "runs", "-o", "pool.tsv"],
+    ):
+        main(command)
+        said = capsys.readouterr()
+        assert left_out in said.err, command
+        assert "weir: " not in said.err, (command, said.err)
+    with pytest.warns(LossWarning, match="left out README.md"):
+        assert all_rankings(["runs"]) == list(map(Path, files))
+    with (
+        pytest.warns(LossWarning),
+        pytest.raises(BadValue, match=r"holds 4 rankings; name one of them: bare, first"),
+    ):
+        weir.evaluate("brook-facts", "runs")
+    Path("runs/second.run").write_text("q1 Q0 d1 1 nan x\n")
+    assert main(["eval", "brook-facts", "runs"]) == 2
+    assert "left out: runs/second.run, line 1" in capsys.readouterr().err
+    for one in files:
+        Path(one).unlink()
+    assert main(["eval", "brook-facts", "runs"]) == 2
+    assert "runs: found no result of weir run" in capsys.readouterr().err

@@ -50,7 +50,6 @@ from weir.experiment.comparing import (
     gateable,
     lacking_notes,
     measures_wanted,
-    run_files_of,
     scores_of_files,
     system_of,
 )
@@ -68,6 +67,7 @@ from weir.experiment.results import (
     current_cells,
     finished_and_lacking,
     largest_k,
+    run_files_of,
     scored_measures,
     system_titles,
     with_collections,

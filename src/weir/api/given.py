@@ -15,7 +15,7 @@ from weir.datasets.scoring_rules import Collection, ScoringRules
 from weir.errors import BadValue, CallError
 from weir.files.frames import run_from
 from weir.files.paths import path_of
-from weir.files.runs import RESULT_RECORD, RESULT_RUNS, read_run
+from weir.files.runs import RESULT_RECORD, RESULT_RUNS, read_run, run_name
 
 
 def is_results_folder(value: object) -> bool:
@@ -44,9 +44,9 @@ def _judgments(folder: Path) -> str:
 
 
 def run_paths(paths: Iterable[str | os.PathLike[str]], collection: Collection = None) -> list[Path]:
-    """Return paths of run files, with each results folder replaced by all its run files.
+    """Return paths of run files, with each folder, of results or of run files, replaced by all its run files.
 
-    Raises FormatError for a folder without results, BadValue for runs of several collections, or not of `collection`.
+    Raises FormatError for a folder without any, BadValue for runs of several collections, or not of `collection`.
     """
     found, of_folders = list[Path](), list[Path]()
     for path in map(path_of, paths):
@@ -72,8 +72,8 @@ def run_path(path: str | os.PathLike[str], collection: Collection = None) -> Pat
     """
     paths = run_paths([path], collection)
     if len(paths) > 1:
-        names = ", ".join(path.parent.name for path in paths)
-        raise BadValue(f"{path} holds {len(paths)} rankings; name the folder of one: {names}")
+        which = "one of them" if paths[0].parent == path_of(path) else "the folder of one"
+        raise BadValue(f"{path} holds {len(paths)} rankings; name {which}: {', '.join(map(run_name, paths))}")
     return paths[0]
 
 
@@ -136,9 +136,9 @@ def two_given(function: str, *given: object) -> tuple[object, object]:
 
 
 def all_rankings(rankings: Sequence[object], collection: Collection = None) -> list[object]:
-    """Return the rankings as a list, with each path replaced by its run files; a results folder may have several.
+    """Return the rankings as a list, with each path replaced by its run files; a folder may have several.
 
-    Raises FormatError for a folder without results, BadValue for several collections.
+    Raises FormatError for a folder without any, BadValue for several collections.
     """
     run_paths((one for one in rankings if isinstance(one, (str, os.PathLike))), collection)  # together
     several = [run_paths([one]) if isinstance(one, (str, os.PathLike)) else [one] for one in rankings]

@@ -69,13 +69,14 @@ def compare_command(
 ) -> int:
     """Compare systems, with significance tests.
 
-    PATHS: judgments and two or more runs; or a table of values by query, as weir eval --per-query --csv writes it; or
-    a results folder, whose systems are compared on each dataset and across datasets. A difference is the later system
-    minus the earlier, or each minus the baseline. Each verdict is better, worse or not separable, with the smallest
-    difference that the queries could have shown. Of three or more runs, one that cannot be scored is named and left
-    out; the exit code is 2 then. Systems that share a letter cannot be told apart. With --by, the macro mean over the
-    groups and each group follow, and the share of false verdicts on groups is held at 1 minus the level. Several
-    datasets make a grid for each measure, followed by the comparison across them; --long shows each dataset.
+    PATHS: judgments and two or more runs, or a folder of them; or a table of values by query, as weir eval
+    --per-query --csv writes it; or a results folder, whose systems are compared on each dataset and across
+    datasets. A difference is the later system minus the earlier, or each minus the baseline. Each verdict
+    is better, worse or not separable, with the smallest difference that the queries could have shown. Of
+    three or more runs, one that cannot be scored is named and left out; the exit code is 2 then. Systems
+    that share a letter cannot be told apart. With --by, the macro mean over the groups and each group
+    follow, and the share of false verdicts on groups is held at 1 minus the level. Several datasets make a
+    grid for each measure, followed by the comparison across them; --long shows each dataset.
 
     With --factors the systems are a grid, such as weir run -s 'bm25(k1={0.9, 1.2}, b={0.4, 0.75})' makes. Each level
     of a factor is compared with the others, averaged over the other factors, and every pair of factors is tested for

@@ -70,11 +70,11 @@ def eval_command(
 ) -> int:
     """Score rankings against judgments.
 
-    QRELS: judgments, RUN: one ranking or several, each in TREC's format, JSON, CSV, TSV, Parquet or Arrow;
-    texts also as .gz or .zst. Every judged query counts unless told otherwise. For a measure of diversity the
-    second column of QRELS names the intent. Judged@10 is always reported too; use weir compare to tell which
-    of several runs is better. Of several runs, one that cannot be scored is named and left out; the exit code
-    is 2 then.
+    QRELS: judgments, RUN: one ranking or several, or a folder of them, each in TREC's format, JSON, CSV,
+    TSV, Parquet or Arrow; texts also as .gz or .zst. Every judged query counts unless told otherwise. For
+    a measure of diversity the second column of QRELS names the intent. Judged@10 is always reported too;
+    use weir compare to tell which of several runs is better. Of several runs, one that cannot be scored
+    is named and left out; the exit code is 2 then.
     """
     if per_query and form not in (None, "json", "csv"):
         raise BadValue(f"--per-query writes plain lines, --csv or --json; found --{form}")

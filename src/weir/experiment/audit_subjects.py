@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from weir.core.subject import Subject, TextEncoder, TokenLimit, Training
 from weir.datasets.load import Dataset, judged_or_not, load, load_group
 from weir.datasets.names import catalogue_name, names_collection
 from weir.datasets.scoring_rules import ScoringRules, judged_by
-from weir.errors import BadValue, WeirError, warn_of_ranking
+from weir.errors import BadValue, FormatError, WeirError, warn_of_ranking
 from weir.experiment.results import (
     ResultCell,
     answered_texts,
@@ -28,6 +29,7 @@ from weir.experiment.results import (
     finished_cells,
     named_place,
     refuse_collections_apart,
+    run_files_of,
     runs_in,
     scored_measures,
     unequal_depths,
@@ -36,6 +38,7 @@ from weir.experiment.results import (
 from weir.experiment.stage_store import silent
 from weir.experiment.stages import RECORD
 from weir.files.frames import qrels_from
+from weir.files.layouts import find_layout
 from weir.files.paths import path_of
 from weir.files.runs import judgments_name, read_run
 from weir.measures.evaluate import names_of_runs
@@ -136,7 +139,12 @@ def _are_judgments_and_runs(first: str | Path, rest: Sequence[str | Path], place
 
 def _are_rankings(path: Path) -> bool:
     if path.is_dir():
-        return any(True for depth in ("", "*/", "*/*/") for _ in path.glob(f"{depth}{RECORD}"))
+        if any(True for depth in ("", "*/", "*/*/") for _ in path.glob(f"{depth}{RECORD}")):
+            return True
+        with suppress(FormatError):  # of a folder that is no collection
+            find_layout(path)
+            return False
+        return bool(run_files_of(path))
     return path.is_file() and not names_collection(path)
 
 

@@ -43,6 +43,7 @@ from weir.experiment.results import (
     named_place,
     of_systems,
     open_cell,
+    run_files_of,
     scored_measures,
     shared_measures,
     unscored_notes,
@@ -568,26 +569,6 @@ def gate_inputs(
             runs = files[path] or [path]
             systems_of.append([_scored_run(qrels, run, names, rules, judged) for run in runs])
     return systems_of[0], systems_of[1], names
-
-
-def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
-    """Return the run files in a folder, sorted; [] for a results folder and a file.
-
-    names: files to return, without suffixes; () for all.
-
-    Raises BadValue for two files of one name, UnknownName for a missing one.
-    """
-    if not folder.is_dir() or any(next(folder.glob(f"{at}{RECORD}"), None) for at in ("", "*/", "*/*/")):
-        return []
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name[:1] != ".")
-    by_name: dict[str, Path] = {}
-    for path in files:
-        if (other := by_name.setdefault(run_name(path), path)) != path:
-            raise BadValue(f"{other} and {path} are both called {run_name(path)}; keep one of them")
-    for name in names:
-        if by_name and name not in by_name:
-            raise UnknownName(f"run file in {folder}", name, by_name)
-    return [path for name, path in by_name.items() if not names or name in names]
 
 
 def system_of(

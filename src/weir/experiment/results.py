@@ -47,10 +47,12 @@ from weir.experiment.stages import (
     setting_changes,
     stored_rows,
 )
+from weir.files.formats import begins_as_run
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.leases import locked
 from weir.files.paths import path_of
 from weir.files.records import OWN_FOLDER
+from weir.files.runs import run_name
 from weir.files.score_files import read_scores, self_match_rule
 from weir.files.text_files import named_file
 from weir.measures import parse_measure
@@ -588,14 +590,40 @@ def open_cell(folder: Path | str) -> ResultCell:
     raise FormatError(folder, f"no {RECORD}", EXPECTED)
 
 
-def runs_in(folder: Path) -> list[Path]:
-    """Return the run file of a result, or of each system on a collection.
+def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
+    """Return the run files in a folder, sorted; [] for a results folder and a file.
 
-    Raises FormatError without results, BadValue for several collections or splits. Warns (RankingWarning) of results
-    omitted for a smaller k.
+    names: files to return, without suffixes; () for all.
+
+    Raises BadValue for two files of one name, UnknownName for a missing one. Warns (LossWarning) of other files.
+    """
+    if not folder.is_dir() or any(next(folder.glob(f"{at}{RECORD}"), None) for at in ("", "*/", "*/*/")):
+        return []
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name[:1] != ".")
+    runs = [path for path in files if begins_as_run(path)]
+    if runs and (others := [path.name for path in files if path not in runs]):
+        first = "its first line is" if len(others) == 1 else "their first lines are"
+        give_warning(LossWarning(f"{folder}: left out {', '.join(others)}: {first} no ranking's"))
+    by_name: dict[str, Path] = {}
+    for path in runs:
+        if (other := by_name.setdefault(run_name(path), path)) != path:
+            raise BadValue(f"{other} and {path} are both called {run_name(path)}; keep one of them")
+    for name in names:
+        if by_name and name not in by_name:
+            raise UnknownName(f"run file in {folder}", name, by_name)
+    return [path for name, path in by_name.items() if not names or name in names]
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """Return the run file of a result, or of each system on a collection; of any other folder its run files.
+
+    Raises FormatError without either, BadValue for several collections or splits. Warns (RankingWarning) of results
+    omitted for a smaller k, (LossWarning) of other files than runs.
     """
     if (folder / RECORD).exists() or run_file(folder).exists():
         return [rankings_file(folder, record_of(folder))]
+    if files := run_files_of(folder):
+        return files
     cells = _cells_of(folder)
     places = list(dict.fromkeys(name for name, _ in dataset_names(cells)))
     if len(places) > 1:

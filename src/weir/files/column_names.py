@@ -264,6 +264,11 @@ def _have(columns: Iterable[str], *roles: str) -> bool:
     return not field_names().every(*roles).isdisjoint(name for _, name in _called(columns))
 
 
+def names_rows(columns: Sequence[str]) -> bool:
+    """Return True if some column names the query and another the document."""
+    return all(any(of_role(columns, role) for role in _ROLES[what]) for what in ("query", "document"))
+
+
 def has_ranks(columns: Sequence[str]) -> bool:
     """Return True if a column is named "rank"."""
     return "rank" in map(fold, columns)

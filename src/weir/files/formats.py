@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path, PurePath
@@ -31,6 +32,7 @@ from weir.files.column_names import (
     is_named,
     is_sheet,
     kind_of,
+    names_rows,
     origin_column,
     part_columns,
     rank_column,
@@ -353,6 +355,34 @@ def kind_of_file(path: Path) -> Kind:
         if whole:
             raise FormatError(path, "whole numbers as scores", open_choice)
     return kind
+
+
+_NESTED_RUN = re.compile(r'\s*\{\s*("(\\.|[^"\\])*"\s*:\s*(\[|\{\s*("(\\.|[^"\\])*"\s*:\s*-?\d|\}))|\})')
+
+
+def begins_as_run(path: Path) -> bool:
+    """Return True if a file's first row, or the names of its columns, may be a ranking's, also of an empty file and
+    of any pickle.
+
+    Raises FormatError for an unreadable file.
+    """
+    if path.suffix.lower() in (".zip", ".xlsx"):  # which reading refuses
+        return False
+    head = head_of(path)
+    text = head.decode("utf-8", "replace")
+    with suppress(FormatError):  # of another kind of file, such as YAML
+        form = format_of(path, "run", head)
+        if not head or is_pickle(path):
+            return True
+        if form.name == "trec":
+            lines = map(columns_of, text.split("\n"))
+            cells = next((cells for cells in lines if cells and cells[0][:1] != "#"), [])
+            return len(cells) > 4 and any(map(_is_number, cells[3:5]))
+        if not form.rows:
+            return _NESTED_RUN.match(text) is not None
+        columns = names_of_columns(path, form)
+        return is_header(columns, "run") and names_rows(columns)
+    return False
 
 
 # Rankings and judgments as blocks of rows, from a file of any format or a frame in memory.
