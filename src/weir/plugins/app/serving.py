@@ -38,8 +38,8 @@ def serve(
     read_only: bool = False,
     browser: bool = True,
 ) -> None:
-    """Serve the pages of a results folder, or of a folder of pools to judge, until interrupted; pass each judge's URL
-    to `say` first.
+    """Serve the pages of a results folder, or of a folder of pools to judge, until interrupted; pass each
+    judge's URL to `say` first.
 
     host: listen here. Another than loopback needs `token`.
     ports: the first free one is taken. 0 is any.
@@ -50,8 +50,8 @@ def serve(
     read_only: take no judgments.
     browser: open the pages in a browser.
 
-    Raises BadValue for an unavailable host or port, a short token, and none for a host that other machines
-    reach.
+    Raises BadValue for an unavailable host or port, a short token, and a host that other machines reach
+    without a token.
     """
     hosts = hosts_of(host)
     if token and len(token) < TOKEN_CHARACTERS:

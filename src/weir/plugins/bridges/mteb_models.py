@@ -137,13 +137,13 @@ def _found(value: object) -> str:
 
 
 def collections_from_mteb(task: object) -> list[Dataset]:
-    """Return the collections of a retrieval task of MTEB, one for each subset and split, after loading it if necessary.
+    """Return the collections of a retrieval task of MTEB, one for each subset and split, loaded if necessary.
 
     task: an object of MTEB's AbsTaskRetrieval, such as `mteb.get_task("SciFact")`.
 
-    Each is called as the task, followed by #subset unless that is the default, as in results of MTEB that are read.
-    As in MTEB, instructions stand after the queries, and only candidates are ranked. A document that is the query is
-    left out. Raises BadValue for another object, for conversations, and for a task that skips first results.
+    A collection has the task's name, followed by #subset unless that is the default. As in MTEB, instructions
+    are appended to queries, only candidates are ranked, and a document that is the query is left out. Raises
+    BadValue for another object, for conversations, and for a task that skips first results.
     """
     if isinstance(task, type) or not isinstance(task, MtebRetrievalTask):
         raise BadValue(
@@ -176,8 +176,8 @@ def to_mteb(system: object, name: str | None = None, revision: str | None = None
     name: the name in MTEB's results, by default weir/<system>.
     revision: by default a hash of everything that decides the rankings.
 
-    Given candidates are ordered by the system's scores, or by its last re-ranker. Raises BadValue for another
-    object, MissingExtra without mteb.
+    The system's scores, or its last re-ranker, order given candidates. Raises BadValue for another object,
+    MissingExtra without mteb.
     """
     own = system if isinstance(system, Reranker) else as_system(system)
     meta = require("mteb.models.model_meta", "bridges").ModelMeta

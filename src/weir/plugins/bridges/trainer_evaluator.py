@@ -50,13 +50,13 @@ class SparseTextEncoder(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainers take instances of their own class alone
-    """Evaluate a model during training by sentence-transformers:
+    """Evaluate a model while sentence-transformers trains it:
     evaluator=SentenceTransformersEvaluator("mine/").
 
     A SentenceTransformer or SparseEncoder ranks all documents exactly, a CrossEncoder re-ranks the first
     `depth` documents of `first`. A call returns <name>_<measure> and the ends of 95% intervals,
-    <name>_<measure>_low and _high. With an output path it writes values by query to weir/<name>/, for
-    `weir.Scores.load`, and means, for `weir.ResultSet.load`. Raises the errors of `load` and `measures_of`.
+    <name>_<measure>_low and _high. With an output path it writes values by query (for `weir.Scores.load`) and
+    means (for `weir.ResultSet.load`) to weir/<name>/. Raises the errors of `load` and `measures_of`.
     """
 
     dataset: Dataset | str | Path

@@ -377,10 +377,10 @@ def published_table(
     name, study, published_as: see `publisher`, `folder` and `published_as` of `published_tables`.
     baseline: baseline of the averages, by default the publisher's BM25, else its first system.
     datasets: only these datasets, or the members of these groups.
-    systems: only systems named by exactly the words of one of these, else with all of them in the name.
+    systems: only systems whose name is one of these, else contains all words of one.
 
-    Raises BadValue if nothing is published, and for a selection from a table that is shown as printed;
-    UnknownName for an absent dataset, system or baseline.
+    Raises BadValue if nothing is published, and for a selection from a table shown as printed; UnknownName
+    for an absent dataset, system or baseline.
     """
     if (name in PRINTED and datasets) or (name in (*PRINTED, *TABLES_OF_COLLECTIONS) and (systems or study)):
         raise BadValue(f"{name} is printed as it is; leave out `datasets`, `systems` and the folder")
