@@ -17,7 +17,7 @@ from weir.cli import main
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.beside import MOST_SOURCES
 from weir.experiment.mteb_files import mteb_scores
-from weir.experiment.published import published
+from weir.experiment.published import known_as, published
 from weir.models.checkpoints import find_card
 from weir.plugins.bridges.export import write_mteb_results
 
@@ -41,6 +41,15 @@ def test_every_published_score_of_a_publisher_stands_below_ones_own(folder):
     }
     values = [one.value for one in of_measure[1:]]
     assert values == sorted(values, reverse=True)
+
+
+def test_a_split_of_a_collection_is_known_by_the_name_that_it_has(folder):
+    for split in ("test", "train"):
+        assert known_as(f"scifact:{split}", "scifact") == known_as("scifact", "scifact") == ""
+    assert "scifact:test is " not in str(weir.results_beside(folder, "BEIR paper", datasets=["scifact:test"]))
+    assert known_as("hf:mteb/scifact:test", "scifact") == known_as("hf:mteb/scifact", "scifact").replace(
+        "mteb/scifact", "mteb/scifact:test"
+    )
 
 
 def test_a_score_of_other_data_is_marked_in_its_row(folder, monkeypatch):

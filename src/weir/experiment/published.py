@@ -488,12 +488,13 @@ def places_of(cells: Sequence[ResultCell], names: PublishedNames) -> dict[str, t
 
 
 def known_as(name: str, published_name: str, declared: bool = False) -> str:
-    """Return a sentence that a collection is published under another name; "" if the names are equal.
+    """Return a sentence that a collection is published under another name; "" if the names are equal, also but for
+    a split of the collection.
 
     declared: the user says so.
     """
     by = "as `published_as` says" if declared else "by its name or its judgments"
-    return f"{name} is {published_name}, {by}" if name != published_name else ""
+    return f"{name} is {published_name}, {by}" if published_name not in (name, named_split(name)[0]) else ""
 
 
 def unknown_name(known: Reported) -> str:
