@@ -273,6 +273,9 @@ def test_instructions_stand_behind_queries_and_what_cannot_be_asked_is_refused()
 def test_an_object_that_is_a_system_without_mteb_is_told_how_to_be_given():
     for model, told in (
         (OwnEncoder(), r"found a value of type OwnEncoder; .* the object itself is a system: .*=\[model\]"),
+        (weir.BM25(), r"of type BM25; .* the object itself is a system: .*=\[model\]"),
+        (weir.Score(weir.BM25()), r"the object itself is a re-ranker: .* >> model"),
+        (OwnEncoder, r"found the class OwnEncoder; .*; OwnEncoder\(\.\.\.\) makes an object$"),
         (PairScores(), r"found a value of type PairScores; .* the object itself is a re-ranker: .* >> model"),
     ):
         with pytest.raises(weir.WeirError, match=told):

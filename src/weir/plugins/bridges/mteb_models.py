@@ -108,9 +108,11 @@ def from_mteb(
     """
     if isinstance(model, type) or not isinstance(model, (MtebEncoder, MtebCrossEncoder, MtebSearch)):
         itself = ""
-        if isinstance(model, PairPredictor):
+        if isinstance(model, type):
+            itself = f"; {model.__name__}(...) makes an object"
+        elif isinstance(model, (Reranker, PairPredictor)):
             itself = "; the object itself is a re-ranker: weir.benchmark(collection, weir.BM25() >> model)"
-        elif isinstance(model, EncoderLike):
+        elif isinstance(model, (Retriever, EncoderLike)):
             itself = "; the object itself is a system: weir.benchmark(collection, systems=[model])"
         raise BadValue(
             f"found {_found(model)}; expected a model of MTEB, such as mteb.get_model('intfloat/e5-small'){itself}"
