@@ -181,6 +181,12 @@ def test_sound_texts_are_not_called_damaged(text):
     assert damage_of(text) == []
 
 
+def test_sentences_without_spaces_between_words_are_not_called_short():
+    texts = {"ja": "東京は日本の首都です。", "th": "กรุงเทพเป็นเมืองหลวง", "cut": "only two", "字": "東京"}
+    [short] = audited(Subject("mine", Corpus.of(texts)), ["texts"]).findings
+    assert (short.statement, short.examples) == ("2 of 4 documents have fewer than 3 words", ("cut", "字"))
+
+
 def test_the_command_prints_findings_writes_judgments_and_lists_checks(tmp_path, capsys):
     def weir(*arguments: str) -> tuple[int, str, str]:
         code = main(list(arguments))

@@ -179,7 +179,14 @@ def test_sides_of_other_judgments_are_refused_or_compared_on_common_queries(tmp_
     none = tmp_path / "none.tsv"
     none.write_text("".join(f"{q} 0 x 2\n" for q in QUERIES))
     assert gate(str(none), saved, a, "--common") == 2
-    assert "share no query with the same judgments" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "share no query with the same judgments" in err
+    assert "--common" not in err  # which would not help
+    other = tmp_path / "other.tsv"
+    other.write_text("z 0 x 1\ny 0 x 1\n")
+    (tmp_path / "z.trec").write_text("z Q0 x 1 2.0 t\n")
+    assert gate(str(other), saved, str(tmp_path / "z.trec")) == 2
+    assert "--common" not in capsys.readouterr().err
     assert gate("--save", saved, judged, a, "--drop-self") == 0
     assert gate(judged, saved, a) == 0  # under the conventions of the baseline
     assert gate(judged, a, saved, "-m", "nDCG@10") == 0
@@ -295,7 +302,8 @@ def test_equal_changes_pass_where_so_many_queries_would_seldom_agree_by_chance(c
     assert [one.needed for one in found] == [5, 5, None, None]
     few, _, _, many = ("\n".join(part.text() for part in GATES.tables([one])) for one in found)
     assert "2 queries may change alike by chance; a gate over 5 that do passes" in few
-    assert "which all changed equally; up to 3.0% of other queries may change otherwise" in many  # 0 of 100
+    alike = "which all changed equally" if change else "of which none changed"
+    assert f"{alike}; up to 3.0% of other queries may change otherwise" in many  # 0 of 100
     assert gated(np.full(7, change), 0.01, confidence=0.99).passed
     assert not gated(np.full(6, change), 0.01, confidence=0.99).passed
 
@@ -391,6 +399,21 @@ def test_what_is_odd_about_a_baseline_is_said_when_it_is_saved(tmp_path, capsys)
     said = capsys.readouterr().err
     assert "3 of 12 judged queries are not answered" in said
     assert "rankings have at most 2 documents, and R@10 looks no deeper" in said
+
+
+def test_measures_that_are_scored_and_not_gated_are_named(tmp_path, capsys):
+    """Where they were chosen by default alone; without the default among them, they are there to choose."""
+    saved, out = str(tmp_path / "b.tsv"), str(tmp_path / "results")
+    weir.benchmark("brook-facts", "bm25", ["nDCG@10", "R@100", "NumRet"], out=out)
+    said = "R@100: scored, too, and not gated; -m names more"
+    for arguments, code in ((("--save", saved, out), 0), ((saved, out), 0), ((out, out), 0)):
+        assert gate(*arguments) == code
+        assert said in capsys.readouterr().err
+        assert gate(*arguments, "-m", "nDCG@10") == code
+        assert said not in capsys.readouterr().err
+    weir.benchmark("brook-facts", "bm25", ["R@100", "RR"], out=tmp_path / "others")
+    assert gate("--save", saved, str(tmp_path / "others")) == 2
+    assert "its measures are R@100, RR: name one by -m" in capsys.readouterr().err
 
 
 def test_a_folder_of_two_depths_says_which_is_taken(tmp_path):

@@ -886,7 +886,7 @@ def save_baseline(
     path: FolderPath,
     results: object,
     run: object = None,
-    measures: Measures = "nDCG@10",
+    measures: Measures = (),
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
     collection: Collection = None,
     systems: Sequence[str] = (),
@@ -903,7 +903,7 @@ def save_baseline(
 
     Raises BadValue for a folder with several systems or without their judgments on this machine.
     """
-    requested = measures_of(measures)
+    requested = measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()
     how = conventions_of(conventions)
     name = JUDGED_QUERIES if run is None else _judgments_name(results)
     if run is not None:
@@ -918,7 +918,8 @@ def save_baseline(
     if run is None or (len(paths) == 2 and not is_baseline(paths[1])):
         system = system_of(paths, requested, how, systems, collection, fetch, name)
     else:
-        system = _scores_of_side_given(results, run, requested, ScoringRules.of(collection, how), name)
+        gated = requested or measures_of("nDCG@10")
+        system = _scores_of_side_given(results, run, gated, ScoringRules.of(collection, how), name)
     write_baseline(system, path_of(path))
     return system
 

@@ -312,7 +312,8 @@ def tied_scores(subject: Subject) -> Iterator[Finding]:
                 "ranks tie exactly: fuse with another k or weights, or more of each ranking, or report the expected "
                 "value: weir eval --ties expected"
                 if name in subject.fused_by_ranks
-                else "write scores with more digits, or report the expected value: weir eval --ties expected",
+                else "documents of one text always tie; of others, write scores with more digits, or report the "
+                "expected value: weir eval --ties expected",
                 (("low", low), ("high", high)),
                 system=name,
             )

@@ -18,11 +18,13 @@ from weir.core.run import Run
 from weir.core.strings import Int64, Strings
 from weir.core.subject import Subject, TokenLimit
 from weir.stats.order_agreement import spearman
-from weir.systems.lexical.analyzer import analyzers
+from weir.systems.lexical.analyzer import CJK_LETTERS, THAI_LETTERS, analyzers
 from weir.systems.lexical.language import language_of_corpus
 from weir.systems.lexical.terms import TermTable
 
 SHORT_WORDS = 3
+# In scripts without spaces between words, twice as many letters are taken for as many words.
+_UNSPACED = re.compile(f"(?:[{CJK_LETTERS}{THAI_LETTERS}].*?){{{2 * SHORT_WORDS}}}", re.DOTALL)
 REPEATED_SHARE = 0.5
 BATCH_BYTES = 1 << 22
 # UTF-8 read as Windows-1252 or Latin-1: a lead byte of two or three, as a letter, and what its continuation becomes.
@@ -59,6 +61,8 @@ def _findings(
     damaged: dict[str, list[str]] = {}
     for name, text in zip(names, texts, strict=True):
         words = len(text.split(None, SHORT_WORDS))
+        if 0 < words < SHORT_WORDS and _UNSPACED.search(text):
+            words = SHORT_WORDS
         if words < SHORT_WORDS:
             (short if words else empty).append(name)
         for kind in damage_of(text):
@@ -67,7 +71,7 @@ def _findings(
         yield Finding(
             "caution",
             f"{part_of(len(empty), total, what, 'has', 'have')} no text at all",
-            "nothing can find them, or by them: take the collection's full version, or leave them out",
+            "no search by words can match them: take the collection's full version, or leave them out",
             (("empty", float(len(empty))),),
             tuple(empty[:5]),
         )

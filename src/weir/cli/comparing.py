@@ -219,9 +219,7 @@ def _save(
     judgments, run = (*paths, None)[:2]
     kept = {name: given[name] for name in ("systems", "fetch") if name in given}
     place = api.auditing.place_of(given.get("collection"))
-    saved = api.comparisons.save_baseline(
-        save, judgments, run, names or "nDCG@10", conventions, place, **kept
-    )
+    saved = api.comparisons.save_baseline(save, judgments, run, names, conventions, place, **kept)
     queries = sum(len(one.scores.queries) for one in saved.datasets.values())
     size = "" if is_stream(save) else f", {save.stat().st_size:,} bytes"
     datasets = f"{counted(len(saved.datasets), 'dataset')}, {counted(queries, 'query', 'queries')}"

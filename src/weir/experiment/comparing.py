@@ -62,7 +62,7 @@ from weir.measures.evaluate import (
     names_of_runs,
     parse_conventions,
 )
-from weir.measures.measure import is_never, judged_by_default
+from weir.measures.measure import direction, is_never, judged_by_default
 from weir.stats.compare import (
     Comparison,
     ComparisonMethod,
@@ -536,7 +536,9 @@ def gate_inputs(
     names = [str(m) for m in measures] or judged_by_default(first.measures if first else ("nDCG@10",))
     files = {path: run_files_of(path, systems) for path in sides}
     folders = {
-        path: _systems_in(path, names, systems, fetch) for path in sides if path.is_dir() and not files[path]
+        path: _systems_in(path, names, systems, fetch, chosen=bool(measures))
+        for path in sides
+        if path.is_dir() and not files[path]
     }
     if qrels is not None and all(path in saved or path in folders for path in sides):
         raise BadValue(f"{sides[0]} and {sides[1]} are no run files, so there is nothing to judge by {qrels}")
@@ -589,7 +591,7 @@ def system_of(
         return _scored_run(paths[0], paths[1], names, ScoringRules.of(collection, conventions), judged)
     if len(paths) != 1 or not paths[0].is_dir():
         raise BadValue("a baseline is of judgments and a run, or of one results folder")
-    scored = _systems_in(paths[0], names, systems, fetch)
+    scored = _systems_in(paths[0], names, systems, fetch, chosen=bool(measures))
     if len(scored) > 1:
         raise BadValue(f"{paths[0]} holds {len(scored)} systems ({_listed(scored)}); name one by `systems`")
     for name, one in scored[0].datasets.items():
@@ -758,7 +760,7 @@ def collections_of(
 
 
 def _systems_in(
-    folder: Path, measures: Sequence[str], names: Sequence[str], fetch: bool
+    folder: Path, measures: Sequence[str], names: Sequence[str], fetch: bool, chosen: bool
 ) -> list[SystemScores]:
     single = (folder / RECORD).exists()
     for damaged in () if single else damaged_records(folder):  # else another system would take its place
@@ -775,6 +777,7 @@ def _systems_in(
                 f"{folder}: {said.replace(': left out;', ';')}, or name what is gated by `systems`"
             )
     systems: dict[str, dict[str, JudgedScores]] = {}
+    ungated: dict[str, None] = {}
     for cell in of_systems(cells, names):
         name = cell.label or cell.system
         if cell.dataset in systems.setdefault(name, {}):
@@ -782,10 +785,13 @@ def _systems_in(
         scores = cell.values()
         for measure in measures:
             if measure not in scores.measures:
+                known = f"its measures are {', '.join(scores.measures)}: name one by `measures`"
                 raise BadValue(
-                    f"{cell.folder}: not scored by {measure}; "
-                    f"weir run with -m '{measure}' adds it, searching nothing anew"
+                    f"{cell.folder}: not scored by {measure}{'' if chosen else ', the default'}; "
+                    f"{known}, or weir run with -m '{measure}' adds it, searching nothing anew"
                 )
+        if not chosen:
+            ungated |= dict.fromkeys(m for m in scores.measures if m not in measures and direction(m))
         rows = [scores.measures.index(m) for m in measures]
         scores = replace(scores, measures=tuple(measures), values=scores.values[rows])
         scores = scores.remarked(shallow_notes(cell.depth, measures))
@@ -800,6 +806,7 @@ def _systems_in(
             remarks=(
                 *(text for text in shallower if text.startswith(f"{called[name]} on ")),
                 *unscored_notes([c for c in cells if (c.label or c.system) == name]),
+                *[f"{', '.join(ungated)}: scored, too, and not gated; `measures` names more"] * bool(ungated),
             ),
         )
         for name, datasets in systems.items()

@@ -900,7 +900,9 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
         except csv.Error as error:
             if "field limit" in str(error):
                 long_cell = f"a cell of more than {csv.field_size_limit():,} characters"
-                raise FormatError(path, long_cell, "shorter cells", number) from None
+                raise FormatError(
+                    path, long_cell, "shorter cells, or the rows as JSON lines", number
+                ) from None
             raise FormatError(path, f"bad quoting ({error})", _QUOTING, number) from None
         except UnicodeDecodeError:
             read_text(path)  # raises with the line

@@ -110,14 +110,21 @@ def on_same_queries(
     splits = [scores.origin.split for scores in (one, other)]
     if differences and all(splits) and splits[0] != splits[1]:
         differences.append(f"they are of the splits {splits[0]} and {splits[1]}")
+    same = [q for q in ours if q in shared and q not in set(anew)]
+    if not same:
+        of = [scores.origin.collection or "another collection" for scores in (one, other)]
+        apart = f"; the baseline may be of {of[0]}, the candidate of {of[1]}" * (
+            not shared and of[0] != of[1]
+        )
+        raise BadValue(
+            f"{dataset}: baseline and candidate share no query with the same judgments: "
+            f"{'; '.join(differences)}{apart}; save a baseline of what is gated"
+        )
     if not common:
         raise BadValue(
             f"{dataset}: baseline and candidate are not of the same judgments: {'; '.join(differences)}; save the "
             "baseline anew, or compare on the queries that both have (`common=True`)"
         )
-    same = [q for q in ours if q in shared and q not in set(anew)]
-    if not same:
-        raise BadValue(f"{dataset}: baseline and candidate share no query with the same judgments")
     note = Note(f"{dataset}: {len(same)} queries are compared; {'; '.join(differences)}")
     first, second = (scores.take(scores.queries.codes(same).astype(np.int64)) for scores in (one, other))
     return first, second, [note]

@@ -396,7 +396,8 @@ def _finding(one: Gate) -> str:
         bound = f"no {side} bound over {queries}"
         if one.queries > 1:
             others = percent(1 - (1 - one.confidence) ** (1 / one.queries))
-            bound += f", which all changed equally; up to {others} of other queries may change otherwise"
+            alike = "of which none changed" if one.difference == 0 else "which all changed equally"
+            bound += f", {alike}; up to {others} of other queries may change otherwise"
     return (
         f"candidate - baseline {change(one.difference)}{logarithms}, {bound}; allowed {drop} "
         f"{score(one.max_drop)}{allowed}"

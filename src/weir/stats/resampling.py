@@ -325,8 +325,8 @@ def mean_bounds(
     Student's for few values, else percentile bootstrap.
 
     parts: float64[rows, queries] each, without NaN; a single part gives a plain mean.
-    generator, resamples: of the bootstrap; None draws from the fixed SEED.
-    unit: True if a row's values are within 0..1, bool[rows]; None if no row's are.
+    generator, resamples: of the bootstrap, which by default draws from the fixed SEED.
+    unit: True if a row's values are within 0..1, bool[rows], by default nowhere.
     geometric: values are logarithms, and each part's mean is exponentiated.
 
     NaN for fewer than `fewest` values, a part of one value, and equal values, except 0 or 1 with `unit`.

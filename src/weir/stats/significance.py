@@ -158,11 +158,12 @@ def significance(
 def p_values(test: str, values: Float64, pairs: Pairs | None = None, draws: Draws | None = None) -> Float64:
     """Return two-sided p-values of the differences between systems, float64[pairs].
 
-    test: a name in TESTS; raises UnknownName for another.
+    test: a name in TESTS.
     values: float64[systems, queries] without NaN.
-    pairs: systems to compare, int64[pairs, 2]; by default all pairs.
+    pairs: systems to compare, int64[pairs, 2], by default all pairs.
 
-    Raises BadValue for fewer than two systems or queries, values that are not finite and fewer than one draw.
+    Raises UnknownName for another test, BadValue for fewer than two systems or queries, values that are not
+    finite and fewer than one draw.
     """
     function = TESTS.get(test).function
     draws = draws or Draws()

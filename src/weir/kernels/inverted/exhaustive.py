@@ -20,7 +20,7 @@ def search_exhaustively(
     negative or not finite.
 
     most: largest impact of each term, float32[V].
-    acc: sums of documents, float64, padded to a multiple of 64, and one more; zero before and after.
+    acc: sums of documents, float64, padded to a multiple of 64, and one more, zero before and after.
     acc_bits: `acc` as int64.
     best: scratch for more than k + 64 keys and for the terms of a query.
     """

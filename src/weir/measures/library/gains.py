@@ -71,7 +71,7 @@ def nDCG(
     The ideal ranking has every judged document, found or not. 0 if nothing is relevant.
 
     gain: "linear" (trec_eval, BEIR), "exp" (gdeval) or a table such as "1=1,2=3", as in DCG.
-    base: base of the logarithm; no effect with discount "trec".
+    base: base of the logarithm, without effect with discount "trec".
     discount: "trec" or "original", as in DCG.
 
     Source: Järvelin and Kekäläinen 2002; trec_eval m_ndcg_cut.c.

@@ -44,9 +44,9 @@ def added(j: Judged, k: Cut, worth: NDArray[np.generic], weight: Weight | None =
     """Return the mean, over all orders of tied documents, of the sum of worth * weight(rank),
     float64[queries].
 
-    k: last rank that counts, for all queries or for each; None for all ranks.
+    k: last rank that counts, for all queries or for each, None for all ranks.
     worth: of each judged document, float64[n].
-    weight: maps ranks to weights; None for 1.
+    weight: maps ranks to weights, None for 1.
     """
     groups = Groups.in_join(j)
     total = groups.sum(worth)

@@ -550,7 +550,9 @@ def _read_records(path: Path, text: str, separator: str, quoted: bool) -> list[t
     except csv.Error as error:
         if "field limit" in str(error):
             what = f"a cell of more than {csv.field_size_limit():,} characters"
-            raise FormatError(path, what, "shorter cells", reader.line_num) from None
+            raise FormatError(
+                path, what, "shorter cells, or the rows as JSON lines", reader.line_num
+            ) from None
         raise FormatError(path, str(error), "cells quoted as a whole", reader.line_num) from None
     return records
 

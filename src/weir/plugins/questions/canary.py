@@ -120,7 +120,7 @@ def make_canary(
     queries: number of queries drawn at random, all if there are fewer.
     k: number of documents of each answer.
 
-    The draw is always the same; stored answers and vectors are not used. Raises BadValue for numbers below 1.
+    The draw is always the same, and stored answers and vectors are not used. Raises BadValue for numbers below 1.
     """
     for name, value in (("documents", documents), ("queries", queries), ("k", k)):
         check_whole(name, value)

@@ -496,7 +496,7 @@ def migration_of(
     groups: QueryGroups | None = None,
     thresholds: Sequence[float] = (),
 ) -> Migration:
-    """Return the changes from the old ranking to the new one, and the labels' verdict; `dataset` is "".
+    """Return the changes from the old ranking to the new one, and the labels' verdict, where `dataset` is "".
 
     labels: labels of any documents; they count in the random order of `contested_pairs`.
     queries: texts of the queries, which are grouped by length without `groups`.

@@ -147,13 +147,13 @@ def pack_results(
     systems: Sequence[str] = (),
     note: str = "",
 ) -> Pack:
-    """Write rankings, scores and records of a results folder as one file; return a summary.
+    """Write rankings, scores and records of a results folder as one file, and return a summary.
 
     datasets: only these datasets, by default all. A group means its members.
     systems: only these systems, by default all.
     note: a sentence for readers, such as who ran it.
 
-    The same folder gives the same bytes; results scored by outdated judgments are left out. Raises
+    The same folder gives the same bytes. Results scored by outdated judgments are left out. Raises
     FormatError for a folder without results, UnknownName for an unknown name, StoreError for changed files
     and if the pack cannot be written.
     """

@@ -184,7 +184,7 @@ def adapt(
     progress: called with (step, done, total).
 
     The same call continues an interrupted training. Raises BadValue for pairs whose query is evaluated
-    (unless dropped), fewer than 2 pairs and a folder of something else; MissingExtra without the extra
+    (unless dropped), fewer than 2 pairs and a folder of something else, MissingExtra without the extra
     `torch`, and the errors of loading and models.
     """
     rules, progress, out = rules or AdaptRules(), progress or _silent, path_of(out)
