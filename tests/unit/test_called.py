@@ -64,7 +64,7 @@ def test_names_that_are_shortened_are_explained_in_papers_too(folder, tmp_path, 
     for form in ("--latex", "--markdown", "--html"):
         assert main(["compare", str(tmp_path / "r"), form]) == 0
         lines = capsys.readouterr().out.splitlines()
-        text = "\n".join(line for line in lines if not line.startswith("% note: "))
+        text = "\n".join(line for line in lines if not line.startswith(("% note: ", "note: ")))
         assert re.search(r"bm25\(b=0.1\)[:\w\s]*bm25\(k1=1.2, b=0.1\)", text.replace("\\_", "_"))
         assert len(re.findall(r"bm25\(k1=1.2, b=0.1\)", text)) == 1
 
