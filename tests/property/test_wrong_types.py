@@ -414,5 +414,7 @@ def test_an_object_of_a_package_with_a_conversion_is_what_it_becomes(monkeypatch
         weir.benchmark(one, "bm25", Task())
     monkeypatch.setattr(Task, "parts", 2)
     for call in (lambda: weir.load(Task()), lambda: weir.evaluate(Task(), run)):
-        with pytest.raises(BadValue, match=r"is 2 values \(brook-facts:test, brook-facts:test\); expected one"):
+        with pytest.raises(
+            BadValue, match=r"is 2 values \(brook-facts:test, brook-facts:test\); expected one"
+        ):
             call()
