@@ -76,7 +76,8 @@ def copy(tmp_path_factory) -> Path:
 
 def run(copy: Path, *arguments: str) -> str:
     """What Python prints in the copy; fails with its output where the exit code is not 0."""
-    env = os.environ | {"PYTHONPATH": str(copy / "src"), "WEIR_HOME": str(copy.parent / "home")}
+    own = {"PYTHONPATH": str(copy / "src"), "WEIR_HOME": str(copy.parent / "home"), "PYTEST_ADDOPTS": ""}
+    env = os.environ | own
     done = subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, cwd=copy, env=env, check=False
     )

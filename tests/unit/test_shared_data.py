@@ -62,7 +62,7 @@ def test_tests_of_real_data_neither_write_nor_trip_over_what_lies_beside_it(shar
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "WEIR_SHARED": str(tmp_path)},
+        env={**os.environ, "WEIR_SHARED": str(tmp_path), "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=False,

@@ -66,7 +66,8 @@ def write_report(error: BaseException, command: str, arguments: Sequence[str], k
         printable_text(text),
     ]
     folder = settings().home / "reports"
-    moment = f"{time.strftime('%Y%m%dT%H%M%S')}-{time.time_ns() % 10**9:09d}"
+    seconds, nanoseconds = divmod(time.time_ns(), 10**9)  # of one clock: names are in the order of reports
+    moment = f"{time.strftime('%Y%m%dT%H%M%S', time.localtime(seconds))}-{nanoseconds:09d}"
     path = folder / f"{moment}-{command.replace(' ', '-') or 'weir'}.txt"
     write_text(path, "\n".join(lines) + "\n")
     with suppress(OSError):
