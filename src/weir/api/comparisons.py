@@ -38,6 +38,7 @@ from weir.datasets.load import Dataset, load, query_groups, unanswerable_queries
 from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue, FormatError, WeirError
 from weir.experiment.comparing import (
+    GATED,
     GateCases,
     collections_of,
     compare_cells,
@@ -843,7 +844,7 @@ def cases_to_gate(
     Other parameters as for `gate`; raises its errors.
     """
     first, second, third = given
-    requested = measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()
+    requested = _requested(measures)
     name = JUDGED_QUERIES
     if third is not None:
         name = _judgments_name(first)
@@ -866,7 +867,7 @@ def cases_to_gate(
         grounds = collections_of(paths, places_of(collection), fetch)
     else:
         scores = _scores_of_side(second) or _scores_of_side(third)
-        names = list(map(str, requested)) or (judged_by_default(scores.measures) if scores else ["nDCG@10"])
+        names = list(map(str, requested)) or (judged_by_default(scores.measures) if scores else [GATED])
         usual = conventions or (scores.conventions if scores else DEFAULT)
         rules = ScoringRules.of(place_of(collection), conventions_of(usual))
         baseline, candidate = (
@@ -903,7 +904,7 @@ def save_baseline(
 
     Raises BadValue for a folder with several systems or without their judgments on this machine.
     """
-    requested = measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()
+    requested = _requested(measures)
     how = conventions_of(conventions)
     name = JUDGED_QUERIES if run is None else _judgments_name(results)
     if run is not None:
@@ -918,10 +919,14 @@ def save_baseline(
     if run is None or (len(paths) == 2 and not is_baseline(paths[1])):
         system = system_of(paths, requested, how, systems, collection, fetch, name)
     else:
-        gated = requested or measures_of("nDCG@10")
+        gated = requested or measures_of(GATED)
         system = _scores_of_side_given(results, run, gated, ScoringRules.of(collection, how), name)
     write_baseline(system, path_of(path))
     return system
+
+
+def _requested(measures: Measures) -> tuple[Measure, ...]:
+    return measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()
 
 
 def _refuse_chosen(systems: Sequence[str], paths: Sequence[Path]) -> None:

@@ -96,7 +96,6 @@ def beside(
         )
         for cell in cells
     }  # a task may be named as one wishes
-    tasks = {one.dataset for one in given}
     beside_rows, others = list[BesideScore](), set[str]()
     for dataset, measure in dict.fromkeys((row.dataset, row.measure) for row in rows):
         own = [row for row in rows if (row.dataset, row.measure) == (dataset, measure)]
@@ -108,12 +107,8 @@ def beside(
             for row in own
         ]
         listed = (one for one in published(at.dataset, measure=measure) if not given or one.model in said)
-        alike = {(name, at.split) for name in (at.dataset, at.dataset.removeprefix("hf:mteb/"))}
-        own_place = own_places.get(dataset, ("", ""))
-        of_given = {own_place} if own_place[0] in tasks else alike
-        there = [one for one in given if (one.dataset, one.split) in of_given]
-        there += [one for one in listed if (one.dataset, one.split) in alike]
-        there = [one for one in there if one.measure == measure]
+        published_at = _scores_at(at, own_places.get(dataset, ("", "")), given, listed)
+        there = [one for one in published_at if one.measure == measure]
         others |= {publisher_of(one.model).name for one in there}
         for one in sorted(there, key=lambda one: -direction(measure) * one.value):
             if one.model in models:
@@ -121,20 +116,33 @@ def beside(
                 claims += [their.model for their in there if one.model in own_as.models.get(their.model, ())]
                 runs_as = claimant(one.model) or ""
                 runs_as *= one.model in claimed(runs_as, at.dataset)
-                about = (
-                    one.source,
-                    one.note,
-                    tuple(claims),
-                    runs_as,
-                    one.dataset,
-                    dataset in own_as.collections,
+                beside_rows.append(
+                    BesideScore(
+                        *(dataset, measure, one.model, one.value, one.printed, one.source, one.note),
+                        claimed_by=tuple(claims),
+                        runs_as=runs_as,
+                        reported_as=one.dataset,
+                        declared=dataset in own_as.collections,
+                        reported_split=own_as.splits.get(dataset, ""),
+                    )
                 )
-                row = BesideScore(dataset, measure, one.model, one.value, one.printed, *about)
-                beside_rows.append(replace(row, reported_split=own_as.splits.get(dataset, "")))
     files = {one.source for one in given}
     if not any(one.source and (not given or one.source in files) for one in beside_rows):
         raise _nothing_published(text, rows, cells, known, given, others)
     return beside_rows
+
+
+def _scores_at(
+    known: Reported,
+    own_place: tuple[str, str],
+    given: Iterable[PublishedScore],
+    listed: Iterable[PublishedScore],
+) -> list[PublishedScore]:
+    # Splits may be judged alike: where files have a collection by its own name, its own split counts.
+    alike = {(name, known.split) for name in (known.dataset, known.dataset.removeprefix("hf:mteb/"))}
+    of_given = {own_place} if any(one.dataset == own_place[0] for one in given) else alike
+    places = (given, of_given), (listed, alike)
+    return [one for scores, at in places for one in scores if (one.dataset, one.split) in at]
 
 
 def _nothing_published(

@@ -495,6 +495,8 @@ def _names(short: tuple[str, str], long: tuple[Path, Path]) -> tuple[str, str]:
 # What a gate compares: results folders, saved baselines, or judgments and runs.
 
 
+GATED = "nDCG@10"
+"""Measure of a gate if none is named and no baseline has others."""
 GRAMMAR = "[QRELS] BASELINE CANDIDATE, judgments first where one of them is a run file"
 
 
@@ -533,7 +535,7 @@ def gate_inputs(
         except OSError as error:
             raise FormatError(path, error.strerror or str(error), "a file that can be read") from None
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
-    names = [str(m) for m in measures] or judged_by_default(first.measures if first else ("nDCG@10",))
+    names = [str(m) for m in measures] or judged_by_default(first.measures if first else (GATED,))
     files = {path: run_files_of(path, systems) for path in sides}
     folders = {
         path: _systems_in(path, names, systems, fetch, chosen=bool(measures))
@@ -586,7 +588,7 @@ def system_of(
 
     Takes the arguments of `gate_inputs`. Raises BadValue for several systems or missing judgments.
     """
-    names = [str(m) for m in measures] or ["nDCG@10"]
+    names = [str(m) for m in measures] or [GATED]
     if len(paths) == 2:
         return _scored_run(paths[0], paths[1], names, ScoringRules.of(collection, conventions), judged)
     if len(paths) != 1 or not paths[0].is_dir():

@@ -364,8 +364,10 @@ _OF_RUNS = (".trec", ".run", ".res")  # suffixes of nothing else
 
 
 def begins_as_run(path: Path) -> bool:
-    """Return True if a file's first row, or the names of its columns, may be a ranking's, also if it is empty, cannot
-    be read, or its name says so, as reading it then says what is wrong."""
+    """Return True if a file may be a ranking by its name, its first row or the names of its columns.
+
+    Also of empty and unreadable files, which raise an error when they are read.
+    """
     named = named_format(path)
     if not os.access(path, os.R_OK) or (named and PurePath(unpacked_name(path).lower()).suffix in _OF_RUNS):
         return True

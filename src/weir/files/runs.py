@@ -101,7 +101,7 @@ class _IdentifierNumbers:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """As in `Run`."""
+        """Sentences on the order of the rankings, as in `Run`."""
         return () if self.order is None else self.order.doubts()
 
     def query_codes(self, segments: Strings) -> Int64:

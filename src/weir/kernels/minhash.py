@@ -40,7 +40,7 @@ def band_keys(ptr: Int64, term: Int32, width: int, multiplier: UInt32, keys: UIn
     """Write a 64-bit key for each band of each text's MinHash signature; texts that share a key are candidates.
 
     ptr, term: int64[n + 1] and int32, the terms of each text.
-    width: terms of a sequence (shingle), of which a shorter text is one.
+    width: terms of a sequence (shingle), fewer for a shorter text.
     multiplier: uint32[bands * rows], odd, one for each permutation.
     keys: uint64[n, bands], 0 for a text without terms.
     """
