@@ -117,7 +117,8 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
     unit: str = ""
     """Collection that the dataset belongs to in means over datasets; "" for the dataset itself."""
     repeats: str = ""
-    """The dataset of the same queries and judgments that means over datasets count instead; "" if none."""
+    """The dataset that means over datasets count instead: a newer version, or one of the same queries and judgments; ""
+    if none."""
 
     def __eq__(self, other: object) -> bool:
         # As up to Python 3.12: a NaN equals itself; else rows without an interval would equal none, not even as read.
