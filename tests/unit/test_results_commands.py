@@ -7,7 +7,6 @@ import io
 import json
 import os
 import pty
-import shutil
 import subprocess
 import sys
 from pathlib import Path

@@ -40,8 +40,8 @@ from weir.experiment.results import (
     dataset_of,
     finished_cells,
     largest_k,
-    newest_cells,
     named_place,
+    newest_cells,
     of_systems,
     open_cell,
     run_files_of,
@@ -53,6 +53,7 @@ from weir.experiment.stages import RECORD, record_of
 from weir.files.formats import format_of
 from weir.files.runs import read_qrels, read_run, read_run_against, run_name
 from weir.files.score_files import is_baseline, read_baseline
+from weir.files.text_files import refuse_pack
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
 from weir.measures.evaluate import (
     DEFAULT,
@@ -569,6 +570,7 @@ def gate_inputs(
         elif not path.exists():
             raise FormatError(path, "no such file or folder", GRAMMAR)
         elif qrels is None:
+            refuse_pack(path)
             raise BadValue(f"{path} is neither a results folder nor a saved baseline; expected {GRAMMAR}")
         else:
             runs = files[path] or [path]

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
 
 import numpy as np
 
@@ -54,7 +53,7 @@ from weir.files.paths import path_of
 from weir.files.records import OWN_FOLDER
 from weir.files.runs import run_name
 from weir.files.score_files import read_scores, self_match_rule
-from weir.files.text_files import named_file
+from weir.files.text_files import named_file, refuse_pack
 from weir.measures import parse_measure
 from weir.registry import sessions
 from weir.services.answers import SCORED_KINDS
@@ -578,6 +577,7 @@ def open_cell(folder: Path | str) -> ResultCell:
     """
     folder = path_of(folder)
     if not folder.is_dir():
+        refuse_pack(folder)
         raise FormatError(folder, "a file" if folder.exists() else "no such folder", EXPECTED)
     cells = [cell for cell in _cells_in(folder) if cell.rows]
     if cells:
@@ -835,12 +835,9 @@ def _damage(path: Path) -> list[str]:
 
 
 def no_folder(root: Path) -> str:
-    """Return a phrase that says why a path is no results folder."""
-    if not root.exists():
-        return "no such folder"
-    if is_zipfile(root):
-        return "a zip, such as weir submit pack writes (weir submit verify checks one)"
-    return "a file"
+    """Return a phrase that says why a path is no results folder; raises FormatError for a pack of results."""
+    refuse_pack(root)
+    return "a file" if root.exists() else "no such folder"
 
 
 def _finished(
