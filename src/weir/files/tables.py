@@ -22,8 +22,9 @@ from weir.files.column_names import (
     origin_column,
     part_columns,
     rank_column,
+    row_columns,
+    say_no_grades,
     say_unread,
-    three_columns,
 )
 from weir.files.one_system import SystemRow
 from weir.files.parsers import BLOCK_ROWS, RankingBlock, ReadOptions, Source, TableChunk, table_blocks
@@ -328,16 +329,16 @@ def _pieces(batch: Arrow, rows: int = BLOCK_ROWS) -> Iterator[Arrow]:
 def _chunks(batches: Iterator[Arrow], columns: list[str], kind: Kind, path: object) -> Iterator[TableChunk]:
     row = 0
     for batch in batches:
-        query_at, doc_at, number_at = (_Column(path, name, row) for name in columns[:3])
-        query, doc, number, *ranks = (batch.column(batch.schema.get_field_index(name)) for name in columns)
+        query_at, doc_at, *_ = where = [_Column(path, name, row) for name in columns[:3]]
+        query, doc, *numbers = (batch.column(batch.schema.get_field_index(name)) for name in columns)
         if batch.num_rows:
-            if kind == "qrels" and path != "frame":
-                _refuse_exchanged(doc, number, path)
-            score = _numbers(number, number_at, kind)
+            if kind == "qrels" and path != "frame" and numbers:
+                _refuse_exchanged(doc, numbers[0], path)
+            score = _numbers(numbers[0], where[2], kind) if numbers else np.ones(batch.num_rows)
             query = _plain(query, query_at)
             first = _changes(query)
             queries = _texts(_plain(query.take(as_arrow(first)), query_at), query_at)
-            rank = _ranks(ranks[0]) if ranks else None
+            rank = _ranks(numbers[1]) if len(numbers) > 1 else None
             yield TableChunk(queries, first, _texts(_plain(doc, doc_at), doc_at), score, rank)
         row += batch.num_rows
 
@@ -350,10 +351,12 @@ def _refuse_exchanged(doc: Arrow, number: Arrow, path: object) -> None:
 
 
 def _read_columns(names: list[str], kind: Kind, path: object = None) -> tuple[int, ...]:
-    rank, three = rank_column(names, kind), three_columns(names, kind, path)
+    rank, positions = rank_column(names, kind), row_columns(names, kind, path)
     if path is not None:
         say_unread(path, names, kind)
-    return *three, *(() if rank is None else (rank,))
+    elif len(positions) == 2:
+        say_no_grades("the judgments")
+    return *positions, *(() if rank is None else (rank,))
 
 
 def _ranks(column: Arrow) -> Float64 | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from weir.core.rounding import counted
 from weir.errors import BadValue
-from weir.files.column_names import field_names, fold, of_role, usual
+from weir.files.column_names import field_names, fold, identifier_names, of_role, usual
 from weir.files.formats import MISSING
 from weir.plugins.importing.cells import (
     Cells,
@@ -457,6 +457,8 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         return _returned
     if "score" not in roles:
         name = roles["doc"]
+        if _names_pairs(contents, roles):
+            return _judged
         raise BadValue(
             f"{contents.path}: the documents in '{name}' may be relevant or returned; add `columns='relevant={name}'`, "
             f"`columns='retrieved={name}'`, or the column of grades"
@@ -479,6 +481,13 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         f"{contents.path}: the whole numbers in '{name}' may be grades or scores; add "
         f"`as_kind={ {contents.path.name: 'qrels'} }` or `as_kind={ {contents.path.name: 'run'} }`"
     )
+
+
+def _names_pairs(contents: Contents, roles: Mapping[str, str]) -> bool:
+    """Return True if two columns name queries and documents unmistakably, in a file that is not called results."""
+    named = identifier_names(contents.columns, "query_id", "query", "doc")
+    called = contents.says("run", "runs", "result", "results", "ranking", "rankings", "retrieved")
+    return len(contents.columns) == 2 == len({*named} & {*roles.values()}) and not called
 
 
 def _refuse_events(contents: Contents, layout: _Layout, rows: list[TableRow]) -> None:
