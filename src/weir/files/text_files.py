@@ -11,7 +11,6 @@ import itertools
 import re
 import stat
 import sys
-import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -149,6 +148,8 @@ def known_bytes(file: BinaryIO, name: object) -> BinaryIO:
 
 def refuse_pack(path: Path) -> None:
     """Raise FormatError for a pack of `weir submit pack`, whose results are read once it is unzipped."""
+    import zipfile  # seldom needed
+
     with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         if "manifest.json" in names and any(name.startswith("results/") for name in names):
