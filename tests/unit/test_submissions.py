@@ -535,3 +535,11 @@ def test_a_pack_says_which_paths_its_readers_see_and_holds_the_newest_version_al
     assert any("[older " in said and "left out" in said for said in pack.left_out)
     assert str(copy) in pack.places
     assert any(str(copy) in note.text for note in pack.notes())
+
+
+def test_a_leaderboard_says_that_it_replaced_an_older_one(packed, tmp_path):
+    (tmp_path / "packs").mkdir()
+    shutil.copy(packed, tmp_path / "packs" / "one.zip")
+    for replaced in (False, True):
+        notes = weir.leaderboard(tmp_path / "packs", tmp_path / "site").notes()
+        assert any("older leaderboard" in str(note) for note in notes) == replaced

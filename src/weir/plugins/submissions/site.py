@@ -148,7 +148,7 @@ def leaderboard(
     FormatError for a folder without packs, BadValue if none has the measure, for a measure without a better
     direction, and if `out` holds anything else.
     """
-    check_replaceable(path_of(out), "api/index.json", _OWN_FILES, "weir submit leaderboard")
+    older = check_replaceable(path_of(out), "api/index.json", _OWN_FILES, "weir submit leaderboard")
     if problem := no_direction_note([measure]):
         raise BadValue(f"{problem[0]}; rank by another measure")
     folder = path_of(submissions)
@@ -181,10 +181,12 @@ def leaderboard(
         raise BadValue(f"no pack holds verified scores by {measure}{why}")
     comparisons = [compared(one) for one in _tables(grid, measure) if one.comparable]
     boards, notes = _boards(rows, comparisons, trained, grid), cell_notes(shown, [measure])
-    site = Site(str(out), measure, boards, tuple(rows), tuple(refused), (*map(Note, unshown), *notes))
+    replaced = [Note(f"the older leaderboard in {out} was replaced")] * older
+    remarks = (*map(Note, unshown), *notes)
+    site = Site(str(out), measure, boards, tuple(rows), tuple(refused), remarks)
     with atomic_dir(path_of(out)) as temporary_site:
         _write(site, comparisons, provenance, temporary_site)
-    return site
+    return replace(site, remarks=(*remarks, *replaced))
 
 
 def _cells_with_measure(
