@@ -80,6 +80,7 @@ from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, ru
 from weir.files.paths import path_of
 from weir.files.runs import RESULT_RUNS, judgments_name, run_name
 from weir.files.score_files import is_baseline, read_baseline, read_values, write_baseline
+from weir.files.text_files import refuse_pack
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure
 from weir.measures.evaluate import DEFAULT, Conventions, distinct_names
 from weir.measures.measure import judged_by_default, no_direction_note
@@ -491,6 +492,8 @@ def why(
             return _why_engine(one, other, measure, qrels, collection)
         case (one, other):
             folders = _folder(one), _folder(other)
+            for folder in folders:
+                refuse_pack(folder)
             if any(folder.is_file() for folder in folders):
                 raise BadValue(
                     "run files, also one beside a result's folder, need their judgments before them: weir why QRELS "

@@ -27,7 +27,7 @@ Part: TypeAlias = Literal["system", "collection"]
 Tiers: TypeAlias = tuple[frozenset[str], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FieldNames:
     """Known column names of rankings, judgments and logs, folded (see `fold`), by meaning."""
 
@@ -54,6 +54,7 @@ class FieldNames:
     failed: frozenset[str]
     """Names of fields that say why a search failed."""
 
+    @cache  # noqa: B019  `field_names` makes one
     def every(self, *roles: str) -> frozenset[str]:
         """Return all names of these roles, such as "query" and "doc"; of every role if none is passed."""
         return frozenset(name for role in roles or self.roles for tier in self.roles[role] for name in tier)

@@ -393,7 +393,8 @@ def _is_nested(value: object) -> TypeGuard[Nested]:
 
 
 def _holds_mappings(row: Mapping[Any, Any]) -> bool:
-    return any(issubclass(kind, Mapping) for kind in set(map(type, row.values())))
+    kinds = set(map(type, row.values()))
+    return not kinds <= {float, int} and any(issubclass(kind, Mapping) for kind in kinds)
 
 
 def _refuse_other_types(what: str, judged: Iterable[object], ranked: Iterable[object]) -> None:
