@@ -27,6 +27,7 @@ from weir.plugins.importing.cells import (
     one_of,
     plain_text,
     refuse_no_identifier,
+    take_whole,
 )
 from weir.plugins.importing.contents import (
     Contents,
@@ -71,11 +72,14 @@ from weir.plugins.importing.readers import reader
 _NOTHING = MISSING | {"~"}
 _PLACEHOLDER = re.compile(r"(REPLACE|TODO|FIXME|CHANGE_?ME|PLACEHOLDER)(_[A-Z_0-9]*)?|TBD|\.\.\.")
 _SEVERAL = re.compile(r"\s[|;/•]\s|\n|<br ?/?>|^[^\s:/?]+\s*([|;,]\s*[^\s:/?]+)+$")
+_FILE_NAME = re.compile(r".+\.[A-Za-z]\w{0,4}")
+_JOINING = re.compile(r"\band\b|[,;|+&，；•]")
 _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def _looks_like_several(name: str) -> bool:
-    """Return True if a cell seems to hold several identifiers: separated, or alike but for numbers or suffixes."""
+    """Return True if a cell seems to hold several identifiers: separated, alike but for numbers or
+    suffixes, or names of files."""
     parts = [part for part in _BETWEEN.split(name) if part]
     words = [word for word in re.split(r"[\s,;|]+", name) if word]
     shapes = (
@@ -84,7 +88,9 @@ def _looks_like_several(name: str) -> bool:
         [re.sub(r"^\w+://.*|^.*(?=\.\w+$)", "#", word) for word in words],
     )
     alike = any(len(shape) > 1 and len(set(shape)) == 1 and "#" in shape[0] for shape in shapes)
-    return bool(_SEVERAL.search(name)) or alike
+    joined = [part.strip() for part in _JOINING.split(name)]
+    files = len(joined) > 1 and all(map(_FILE_NAME.fullmatch, joined))
+    return bool(_SEVERAL.search(name)) or alike or files
 
 
 @dataclass(frozen=True)
@@ -649,6 +655,7 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
     if isinstance(value, Cells) and not _is_graded(value):
         value = [value]
     if isinstance(value, dict):
+        take_whole(value)
         for doc, doc_grade in value.items():
             yield from _one(layout, key, row, doc, doc_grade)
     elif isinstance(value, list):
