@@ -103,6 +103,8 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
     queries, query, docs, doc, values = _three(columns, "run")
     if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
         raise BadRanking("the score column holds text; convert it to numbers first")
+    if any(issubclass(kind, (bool, np.bool_)) for kind in set(map(type, values))):
+        raise BadRanking("the score column holds true and false; expected numbers")
     try:
         scores: NDArray[np.float64] = np.array(values, np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -340,7 +340,10 @@ def _holding(ids: Strings, any_of: bytes) -> Int64:
 def _delimited(value: Run | Qrels, separator: str, head: tuple[str, ...]) -> _Texts:
     more = (ORIGIN,) if isinstance(value, Qrels) and value.origin is not None else ()
     yield separator.join([*head, *more]) + "\n", 0
-    queries = _quoted(value.queries.strings, separator)
+    # A line may not begin with a byte order mark, which readers take for another file's.
+    queries = [
+        f'"{one}"' if one.startswith("\ufeff") else one for one in _quoted(value.queries.strings, separator)
+    ]
     for block in _ranked_blocks(value):
         docs, numbers = _quoted(block.docs, separator), block.row_texts(isinstance(value, Run))
         if block.origins is not None:
