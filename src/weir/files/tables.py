@@ -72,7 +72,8 @@ def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
     with table_errors(path):
         if parquet and path.stat().st_size > _CODED_BYTES:
             _refuse_long_identifiers(path, columns[:2])
-        yield from _chunks(_batches(path, columns, parquet), columns, kind, path)
+        batches = _batches(path, columns, parquet, coded=columns[0])
+        yield from _chunks(batches, columns, kind, path)
 
 
 def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library's frame
@@ -111,7 +112,7 @@ def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Itera
         if not _has_several(_batches(path, [columns[1]], parquet)):
             return
         row = 0
-        for batch in _batches(path, columns, parquet):
+        for batch in _batches(path, columns, parquet, coded=columns[0]):
             values = [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in columns]
             for cells in zip(*values, strict=True):
                 row += 1
@@ -172,15 +173,17 @@ def _schema(path: Path, parquet: bool) -> Arrow:
         return reader.schema
 
 
-def _batches(path: Path, columns: list[str], parquet: bool, rows: int = BLOCK_ROWS) -> Iterator[Arrow]:
+def _batches(
+    path: Path, columns: list[str], parquet: bool, rows: int = BLOCK_ROWS, coded: str = ""
+) -> Iterator[Arrow]:
     if parquet:
-        # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row; in
-        # small files a text that stands in many rows is counted as often before it is copied.
+        # A query fills many rows: its code is read instead of its text. Texts that differ from row to row would all
+        # be held as codes; in small files a text that stands in many rows is counted as often before it is copied.
         plain = _opened_parquet(path, [])
         leaves = [plain.schema.column(at) for at in range(len(plain.schema))]
         small = path.stat().st_size <= _CODED_BYTES
-        coded = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-        file = _opened_parquet(path, [one for one in coded if small or one == columns[0]])
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        file = _opened_parquet(path, [one for one in texts if small or one == coded])
         facts = file.metadata
         # Of a group, not of its columns: asked for a damaged one of these, pyarrow ends the process.
         sizes = (facts.row_group(group).total_byte_size for group in range(facts.num_row_groups))
