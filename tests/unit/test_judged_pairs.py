@@ -31,6 +31,7 @@ FILES = {
     "marked.csv": lambda head, rows: "\ufeff" + separated(",")(head, rows),
     "two.jsonl": json_lines,
     "two": separated("  "),
+    "remark.txt": lambda head, rows: f"# pairs of {len(rows)}\n\n" + separated(" ")(head, rows),
 }
 
 
@@ -89,6 +90,17 @@ def test_columns_that_do_not_say_which_is_which_are_asked_about(tmp_path, head):
         weir.Qrels.load(tmp_path / "two.csv")
     with pytest.raises(WeirError):
         weir.import_files([str(tmp_path / "two.csv")], str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", ["two.qrels", "blanks.txt", "two"])
+@pytest.mark.parametrize(
+    "head", [("query-id", "grade"), ("query_id", "text"), ("doc", "doc_id"), ("label", "x")]
+)
+@pytest.mark.filterwarnings("ignore:.*no grades")
+def test_a_header_between_blanks_that_lacks_a_column_is_no_judgment(tmp_path, name, head):
+    (tmp_path / name).write_text(FILES[name](head, PAIRS))
+    with pytest.raises(FormatError, match="the columns"):
+        weir.Qrels.load(tmp_path / name)
 
 
 def test_a_run_of_pairs_is_refused_still(tmp_path):

@@ -439,9 +439,9 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
             chunks = _held_rows(path, json_row_chunks(path, kind), how)
             return table_blocks(chunks, how.engine, how.whole, lambda row: f", line {line_of_row(path, row)}")
         if kind == "qrels":
-            names = _names_of_pairs(form.head)
+            names, header = _header_of_pairs(form.head)
             scan = partial(_scan_judgments, names=names)
-            return text_blocks(path, scan, block, how.whole, header=len(names) > 0)
+            return text_blocks(path, scan, block, how.whole, header=header)
         return _trec_run_blocks(path, block, how)
 
     def origins() -> Origins | None:
@@ -692,10 +692,12 @@ def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatEr
     return FormatError(path, f"{trec_fault(cells)} in {shown}", expected, line)
 
 
-def _names_of_pairs(head: bytes) -> list[str]:
-    """Return the two names of a header between blanks that names query and document alone; [] without one."""
-    cells = columns_of(head.partition(b"\n")[0].decode("utf-8-sig", "replace"))
-    return cells if len(cells) == 2 and names_rows(cells) else []
+def _header_of_pairs(head: bytes) -> tuple[list[str], int]:
+    """Return (the two cells of a header of judgments between blanks, lines up to it); ([], 0) without one."""
+    lines = map(columns_of, head.decode("utf-8-sig", "replace").split("\n"))
+    number, cells = next((one for one in enumerate(lines, 1) if one[1] and one[1][0][0] != "#"), (0, []))
+    named = len(cells) == 2 and (names_rows(cells) or is_named(cells))
+    return (cells, number) if named else ([], 0)
 
 
 def _scan_judgments(buffer: LineBuffer, stop: int, names: Sequence[str]) -> ParsedRows:
