@@ -170,7 +170,6 @@ def test_distances_are_ranked_with_the_least_first_and_it_is_said(columns, tmp_p
     [
         ("query_id,doc_id,rank", read_run, "--as run-ranks"),
         ("query_id,doc_id", read_run, "--columns retrieved=doc_id"),
-        ("qid,docno", Qrels.load, "--columns relevant=docno"),
     ],
 )
 def test_a_table_without_numbers_is_refused_with_the_command_that_reads_it(head, read, remedy, tmp_path):

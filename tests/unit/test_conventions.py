@@ -107,8 +107,8 @@ def test_a_query_without_a_relevant_document_scores_zero_or_leaves_the_mean():
 def test_both_together_and_that_something_must_be_left():
     both = "missing=answered-only, empty=left-out"
     assert weir.evaluate(QRELS, RUN, ["P@1"], both).mean_values().tolist() == [0.5]
-    with pytest.raises(BadValue, match="no query counts: none of 1 is left by missing=answered-only"):
-        weir.evaluate({"q": {"a": 1}}, {"q": {}}, ["P@1"], "missing=answered-only")
+    with pytest.raises(BadValue, match="no query counts: none of 2 is left by missing=answered-only"):
+        weir.evaluate({"q": {"a": 0}, "r": {"a": 1}}, {"q": {"a": 1.0}}, ["P@1"], both)
 
 
 def test_self_matches_leave_before_ranks_are_counted(files, invoke):

@@ -193,3 +193,17 @@ def test_columns_are_headed_by_the_names_of_systems_where_folders_of_results_are
     told = capsys.readouterr().out
     assert first.name in told
     assert other.name in told
+
+
+@pytest.mark.parametrize("words", ["diff {} bm25 rm3", "why {} bm25 rm3", "gate {} bm25 rm3", "eval {} bm25"])
+def test_a_results_folder_in_place_of_judgments_is_named_with_the_folders_of_its_results(
+    tmp_path, words, capsys
+):
+    weir.benchmark(str(write_collection(tmp_path / "mine")), ["bm25", "rm3"], "nDCG@10", tmp_path / "results")
+    folders = sorted(path for path in (tmp_path / "results" / "mine").iterdir() if path.name != "indexes")
+    capsys.readouterr()
+    assert main(words.format(tmp_path / "results").split()) == 2
+    said = capsys.readouterr().err
+    assert "found a results folder of weir run" in said
+    assert f"named by their folders, such as {folders[0]} and {folders[1]}" in said
+    assert main(["diff", *map(str, folders)]) == 0

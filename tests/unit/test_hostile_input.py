@@ -539,7 +539,7 @@ def test_a_long_identifier_of_a_large_parquet_file_is_refused_before_a_batch_rep
     from weir.files import tables
 
     monkeypatch.setattr(tables, "_CODED_BYTES", 0)
-    monkeypatch.setattr(tables, "_batches", lambda *_: pytest.fail("a batch was read"))
+    monkeypatch.setattr(tables, "_batches", lambda *_, **__: pytest.fail("a batch was read"))
     rows = {"query_id": ["q1"] * 3, "doc_id": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]}
     rows[column] = [*rows[column][:2], "d" * 5000]
     table, path = pa.table(rows), tmp_path / "r.parquet"

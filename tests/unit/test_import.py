@@ -418,6 +418,31 @@ def test_an_import_that_was_used_is_replaced(tmp_path):
         ]  # makes a store beside the documents
 
 
+def test_the_report_says_that_an_older_import_was_replaced(tmp_path, capsys):
+    path = files(tmp_path, corpus_jsonl=lines({"_id": "a", "text": "a dam"}))[0]
+    for said in (False, True):
+        assert main(["data", "import", str(path), "-o", str(tmp_path / "out")]) == 0
+        assert ("in place of an older import" in capsys.readouterr().out) == said
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        (["--columns", "query=q", "--columns", "doc=url", "--grades", "good=2", "--grades", "bad=1"], ""),
+        (["--columns", "query=q,doc=url", "--columns", "query=q", "--grades", "good=2,bad=1"], ""),
+        (["--columns", "query=q", "--columns", "query=url"], "--columns: found query as q and as url"),
+        (["--grades", "good=2", "--grades", "good=1"], "--grades: found two numbers for 'good'"),
+        (["--grades", "round", "--grades", "good=1"], "--grades: found 'round'"),
+    ],
+)
+def test_lists_of_an_option_add_up_unless_they_contradict(tmp_path, capsys, given, refusal):
+    path = files(tmp_path, j_csv="q,url,grade\nred shoes,a,good\nred shoes,b,bad\n")[0]
+    assert main(["data", "import", str(path), "-o", str(tmp_path / "out"), *given]) == (2 if refusal else 0)
+    assert refusal in capsys.readouterr().err
+    if not refusal:
+        assert written(tmp_path / "out")[1] == {Q: {"a": 2, "b": 1}}
+
+
 def test_a_folder_of_something_else_is_never_replaced(tmp_path):
     path = files(tmp_path, g_jsonl=GOLDEN)[0]
     with pytest.raises(BadValue, match=r"holds 'g.jsonl', which weir data import did not write"):

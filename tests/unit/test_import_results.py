@@ -131,7 +131,7 @@ def test_two_columns_are_relevant_documents_and_say_so(tmp_path):
             with pytest.raises(WeirError, match=r"line 2: .*2 columns as before"):
                 weir.evaluate(path, run, ["RR"])
             continue
-        with pytest.warns(RankingWarning, match="no grades: each of 2 documents counts as relevant, grade 1"):
+        with pytest.warns(RankingWarning, match="no grades: each document counts as relevant, grade 1"):
             assert weir.evaluate(path, run, ["RR"])["RR"].mean == 0.5
 
 

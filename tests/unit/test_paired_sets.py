@@ -9,6 +9,7 @@ import pytest
 
 import weir
 from weir.cli import main
+from weir.core.tables import table_of
 from weir.errors import BadValue
 
 QRELS = {
@@ -105,3 +106,13 @@ def test_the_command_line_shows_both(tmp_path, capsys):
     ):
         assert main(["eval", *files, *wrong]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_a_table_that_lacks_intervals_says_why_once():
+    for cells in (["a", "0.5000 [-]"], ["a", "[-]"]):
+        [note] = table_of([["system", "mean"], cells]).notes
+        assert note.startswith("[-]: no interval")
+        assert table_of([["system", "mean"], cells], notes=["no interval: too few"]).notes == (
+            "no interval: too few",
+        )
+    assert table_of([["system", "mean"], ["a", "0.5000 [0.4000, 0.6000]"]]).notes == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -287,3 +288,21 @@ def test_scores_that_rise_with_the_rank_are_warned_of(tmp_path, capsys):
     assert "warning" not in capsys.readouterr().err
     assert main(["data", "import", str(near), "-o", str(tmp_path / "mine"), "--as", "run-ranks"]) == 0
     assert next(iter(read_run(tmp_path / "mine" / "runs" / "distances.trec").to_dict()["q1"])) == "d1"
+
+
+@pytest.mark.parametrize(
+    ("command", "numbers"),
+    [("eval", "nDCG@10"), ("compare", "nDCG@10"), ("diff", "lost:"), ("gate", "FAIL")],
+)
+def test_notes_without_which_numbers_say_little_come_before_them(tmp_path, command, numbers):
+    """As of a ranking that names documents of another collection: it looks like a bad one, and is none."""
+    (tmp_path / "qrels.txt").write_text("".join(f"q{n} 0 d{n} 1\n" for n in range(20)))
+    for name, begin in (("good", "d"), ("foreign", "x")):
+        rows = [f"q{n} Q0 {begin}{n} 1 1.0 {name}\n" for n in range(20)]
+        (tmp_path / f"{name}.trec").write_text("".join(rows))
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        main([command, *(str(tmp_path / name) for name in ("qrels.txt", "good.trec", "foreign.trec"))])
+    text = said.getvalue()
+    assert "no document that was returned is judged" in text.partition(numbers)[0]
+    assert text.count("no document that was returned is judged") == 1

@@ -244,7 +244,9 @@ def test_a_page_has_two_commands_for_each_result_that_make_it_again(tied, capsys
         return re.sub(r"20\d\d-\d\d-\d\d \d\d:\d\d", "TIME", (tmp_path / name).read_text())
 
     text = page_of(tied, "page.md")
-    assert "| scifact | bm25 | 2 | 2 | 0 |" in text
+    assert "0 reproduced, 0 off, 0 with nothing published, 2 explained (" in capsys.readouterr().out
+    assert "| collection | system | scores | reproduced | explained | off |" in text
+    assert "| scifact | bm25 | 2 | 0 | 2 | 0 |" in text
     assert "| R@100 | 0.9220 | 0.9253 | -0.0033 | explained: ties | BM25 flat" in text
     pages = []
     for again in ("once", "twice"):

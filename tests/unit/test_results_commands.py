@@ -18,6 +18,7 @@ import weir
 from tests.unit.brooklet import write_collection, written_files
 from tests.unit.cells import changed, write_cell
 from weir.api.results_folder import results as folder_rows
+from weir.api.rows import grid_tables
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
@@ -485,10 +486,37 @@ def test_systems_on_other_documents_of_one_name_do_not_meet(tmp_path, capsys):
     grid(folder, at, ["rm3"])
     assert main(["results", str(at)]) == 0
     out, err = capsys.readouterr()
-    assert "note: c: 2 collections of this name, of other documents or queries" in err
+    assert "note: c [older " in err
     assert "*" not in out.partition("nDCG")[2]  # neither is the best of anything
     assert main(["compare", str(at)]) == 2
     assert "no dataset has two systems" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
+def test_means_over_datasets_are_of_the_newest_version_of_each(tmp_path, part):
+    """As of a folder that was changed and run again; a version that is put back counts again."""
+    at = tmp_path / "results"
+    changing, steady = (write_collection(tmp_path / name) for name in ("c", "d"))
+    judged = steady / "qrels" / "test.tsv"  # else both would count once
+    judged.write_text(
+        "".join(line for line in judged.read_text().splitlines(keepends=True) if "q1" not in line)
+    )
+    first = (changing / part).read_text()
+    fewer = "".join(first.splitlines(keepends=True)[:-1])
+    for turn, (text, systems) in enumerate(
+        ((first, ("bm25", "rm3")), (fewer, ("bm25",)), (first, ("bm25",)))
+    ):
+        (changing / part).write_text(text)
+        alone = tmp_path / f"alone-{turn}"
+        for to, of in ((at, systems), (alone, ("bm25",))):
+            for folder in (changing, steady):
+                grid(folder, to, list(of))
+        shown, expected = (weir.results(one, systems=["bm25"], measures=["nDCG@10"]) for one in (at, alone))
+        assert [row.mean for row in shown if not row.repeats] == [row.mean for row in expected]
+        assert all(("[older " in row.dataset) == bool(row.repeats) for row in shown)
+        means = grid_tables(weir.results(at, measures=["nDCG@10"]))[0].cells[0]
+        assert means[-1].mean == pytest.approx(np.mean([row.mean for row in expected]))
+        assert all(row.difference == 0 for row in weir.gate(alone, at, systems=["bm25"]))
 
 
 def test_results_of_one_system_on_each_collection_are_shown(tmp_path, capsys):

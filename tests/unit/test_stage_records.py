@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from weir.core.corpus import Corpus
 from weir.errors import StoreError
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells
-from weir.experiment.stages import RECORD, read_record
+from weir.experiment.stages import PACKAGES, RECORD, read_record
 from weir.experiment.verify import verified
 from weir.systems import BM25, SYSTEMS
 from weir.systems.protocol import IN_MEMORY, Context
@@ -190,3 +191,10 @@ def test_a_record_names_the_packages_that_took_part_and_the_classes_of_objects(
     assert "objects" not in made["bm25"]
     for cell in finished_cells(tmp_path / "results"):
         assert "torch" not in cell.scored[-1][1].made["packages"]
+
+
+def test_only_packages_that_weir_imports_are_recorded_whatever_they_load():
+    """Numba loads SciPy where it compiles: of two equal runs one record named it."""
+    sources = "".join(path.read_text() for path in Path(weir.__file__).parent.rglob("*.py"))
+    imported = set(re.findall(r'(?:^ *(?:import|from) |require\(")(\w+)', sources, re.MULTILINE))
+    assert set(PACKAGES) <= imported

@@ -136,7 +136,7 @@ def test_the_same_folder_gives_the_same_bytes_without_texts_or_judgments(packed,
         ("other judgments", "judgments of .* are not those"),
         ("other collection", "documents of .* are not those"),
         ("provenance", "folder is that of another stage|name|declared"),
-        ("cell removed", "cells are not those"),
+        ("cell removed", "manifest names bm25 on mine, which no whole record holds"),
     ],
 )
 def test_what_is_changed_is_refused_with_the_reason(change, reason, packed, mine, tmp_path, capsys):
@@ -476,3 +476,70 @@ def test_zero_shot_keeps_only_cells_of_models_that_have_not_seen_the_collection(
     assert {place.system: place.mean for place in board.places} == {"bm25": 0.25, seen: None}
     assert board.datasets == ("nq", "fiqa")
     assert all(b.filter != "training: zero-shot" for b in _boards(rows[:1], [], trained, {}))
+
+
+def test_of_a_pack_of_one_result_the_changed_file_is_named_though_all_hashes_are_made_anew(mine, tmp_path):
+    weir.benchmark([str(mine)], ["bm25"], ["RR"], out=tmp_path / "results")
+    weir.pack_results(tmp_path / "results", tmp_path / "mine.zip")
+    cell = Path("results") / next((tmp_path / "results").glob("mine/bm25-*")).relative_to(
+        tmp_path / "results"
+    )
+    names = [path.name for path in (tmp_path / cell).iterdir()]
+    assert len(names) == 4
+    for name in names:
+        for number, change in enumerate((b"", b"{}\n", None)):
+            folder = unpack(tmp_path / "mine.zip", tmp_path / f"{name}-{number}")
+            changed_file = folder / cell / name
+            changed_file.unlink() if change is None else changed_file.write_bytes(change)
+            found = weir.verify_pack(sealed(folder, tmp_path / "changed.zip"))
+            assert any(name.partition(".")[0] in problem for problem in found.problems), found.problems
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            "results {}",
+            "compare {}",
+            "audit {}",
+            "report {} -o x.html",
+            "diff {} {}",
+            "gate {} {}",
+            "why {} {}",
+        ),
+        *("verify {}", "open {}", "submit pack {}", "labels pool {} -o x", "eval brook-facts {}"),
+        *("run -d {} -s bm25 -o x", "fuse rrf {} {} -o x"),
+    ],
+)
+def test_a_pack_in_place_of_results_is_refused_with_how_it_is_opened(
+    words, packed, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(words.format(packed, packed).split()) == 2
+    assert (
+        f"{packed}: found a pack of results; expected it unzipped: its folder results/"
+        in capsys.readouterr().err
+    )
+    assert not list(tmp_path.iterdir())
+    assert len(weir.results(unpack(packed, tmp_path / "here") / "results")) == 8
+
+
+def test_a_pack_says_which_paths_its_readers_see_and_holds_the_newest_version_alone(mine, tmp_path):
+    copy = shutil.copytree(mine, tmp_path / "mine")
+    for _ in range(2):
+        weir.benchmark([str(copy), "brook-facts"], ["bm25"], ["RR"], out=tmp_path / "results")
+        (copy / "corpus.jsonl").write_text("".join((copy / "corpus.jsonl").read_text().splitlines(True)[:-1]))
+    shutil.copy(mine / "corpus.jsonl", copy / "corpus.jsonl")
+    pack = weir.pack_results(tmp_path / "results", tmp_path / "mine.zip")
+    assert sorted(dataset for dataset, _ in pack.cells) == ["brook-facts", "mine"]
+    assert any("[older " in said and "left out" in said for said in pack.left_out)
+    assert str(copy) in pack.places
+    assert any(str(copy) in note.text for note in pack.notes())
+
+
+def test_a_leaderboard_says_that_it_replaced_an_older_one(packed, tmp_path):
+    (tmp_path / "packs").mkdir()
+    shutil.copy(packed, tmp_path / "packs" / "one.zip")
+    for replaced in (False, True):
+        notes = weir.leaderboard(tmp_path / "packs", tmp_path / "site").notes()
+        assert any("older leaderboard" in str(note) for note in notes) == replaced

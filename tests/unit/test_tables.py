@@ -478,3 +478,26 @@ def test_numbers_of_html_have_the_signs_of_charts_and_texts_keep_theirs():
     assert "[−0.1000, +0.9000]" in html
     assert "q-1 -2" in html
     assert "-0.0374" in table.csv()
+
+
+@pytest.mark.parametrize("first", ["doc_id", "title", "text"])
+def test_a_batch_of_a_large_file_holds_its_rows_alone_whichever_column_comes_first(
+    first, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tables, "_CODED_BYTES", 0)
+    columns = {name: [f"{name} {n} " * 20 for n in range(4096)] for name in ("doc_id", "title", "text")}
+    columns = {first: columns.pop(first), **columns}
+    pq.write_table(pa.table(columns), path := tmp_path / "documents.parquet")
+    batches = list(tables.table_batches(path, True, 64))
+    assert max(batch.nbytes for batch in batches) < 2 * pa.table(columns).nbytes / len(batches)
+    assert pa.Table.from_batches(batches).to_pydict() == columns
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".json", ".parquet"])
+@pytest.mark.parametrize("name", ["\ufeffq", '\ufeff"q"', "\ufeffa,b\tc"])
+def test_an_identifier_that_begins_with_a_byte_order_mark_is_read_as_it_was_written(name, ending, tmp_path):
+    rows = {"q": {name: 2.0, "a": 1.0}, name: {"a": 2.0, name: 1.0}}
+    Run.of(rows).save(path := tmp_path / f"r{ending}")
+    assert read_run(path).to_dict() == rows
+    Qrels.of({query: dict.fromkeys(row, 1) for query, row in rows.items()}).save(path)
+    assert sorted(read_qrels(path)) == sorted(rows)

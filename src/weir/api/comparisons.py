@@ -16,6 +16,7 @@ from weir.api.comparison_tables import COMPARISONS
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.given import (
     all_rankings,
+    copy_notes,
     is_results_folder,
     one_ranking,
     run_from_given,
@@ -79,6 +80,7 @@ from weir.files.frames import qrels_from, refuse_mismatched, refuse_rankings, ru
 from weir.files.paths import path_of
 from weir.files.runs import RESULT_RUNS, judgments_name, run_name
 from weir.files.score_files import is_baseline, read_baseline, read_values, write_baseline
+from weir.files.text_files import refuse_pack
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure
 from weir.measures.evaluate import DEFAULT, Conventions, distinct_names
 from weir.measures.measure import judged_by_default, no_direction_note
@@ -191,7 +193,22 @@ def compare(
     name = _judgments_name(qrels)
     qrels, collection = judged_by(qrels, place_of(collection))
     rules = ScoringRules.of(collection, conventions_of(conventions))
-    return _compare_scores(name, *_scores_of_systems(qrels, systems, rules, wanted), rules.dataset, wanted)
+    scores, left_out = _scores_of_systems(qrels, systems, rules, wanted)
+    compared = _compare_scores(name, scores, left_out, rules.dataset, wanted)
+    return replace(compared, remarks=(*_copies(systems, rules.dataset), *compared.remarks))
+
+
+def _copies(systems: tuple[object, ...], collection: Collection) -> list[Note]:
+    rankings = all_rankings(systems, collection)
+    several = rankings[0] if len(rankings) == 1 else rankings
+    if isinstance(several, Mapping):
+        return copy_notes((str(name), one) for name, one in several.items())
+    listed = list(several) if isinstance(several, Sequence) else []
+    names = (
+        str(one) if isinstance(one, Path) else name
+        for one, name in zip(listed, unnamed(len(listed)), strict=True)
+    )
+    return copy_notes(zip(names, listed, strict=True))
 
 
 def _judgments_name(judged: object) -> str:
@@ -475,6 +492,8 @@ def why(
             return _why_engine(one, other, measure, qrels, collection)
         case (one, other):
             folders = _folder(one), _folder(other)
+            for folder in folders:
+                refuse_pack(folder)
             if any(folder.is_file() for folder in folders):
                 raise BadValue(
                     "run files, also one beside a result's folder, need their judgments before them: weir why QRELS "
@@ -879,7 +898,22 @@ def cases_to_gate(
     cases, notes = gate_cases((baseline, candidate), names, by, common, grounds)
     known = (m for side in baseline for one in side.datasets.values() for m in one.scores.measures)
     not_gated = map(Note, no_direction_note(measure for measure in known if measure not in names))
-    return cases, [*notes, *not_gated]
+    same = [] if third is None else _same_sides(second, third)
+    return cases, [*same, *notes, *not_gated]
+
+
+def _same_sides(baseline: object, candidate: object) -> list[Note]:
+    """Return a note for each ranking of the candidate that is a copy of the baseline's."""
+    before, after = (_by_run_name(one, of) for one, of in ((baseline, "baseline"), (candidate, "candidate")))
+    pairs = ((before[name], after[name]) for name in before if name in after)
+    return [note for pair in pairs for note in copy_notes(pair)]
+
+
+def _by_run_name(side: object, called: str) -> dict[str, tuple[str, object]]:
+    if not isinstance(side, (str, os.PathLike)):
+        return {"": (f"the {called}", side)}
+    path = path_of(side)
+    return {run_name(run): (str(run), run) for run in run_files_of(path)} or {"": (str(path), path)}
 
 
 @checked

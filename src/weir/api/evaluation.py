@@ -165,8 +165,6 @@ def _joined(
         judged = judged_from(run, judgments, rules.order)
     else:
         ranked = run_from(run)
-        if not len(ranked):
-            raise BadValue("the run holds no ranking; expected at least one document for one query")
         if isinstance(judgments, Qrels):
             say_spelled_otherwise("the run", ranked, judgments)
         judged = joined(ranked_by(ranked, rules), judgments)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.api.evaluation import conventions_of
-from weir.api.given import all_rankings, run_paths
+from weir.api.given import all_rankings, copy_notes, run_paths
 from weir.argument_types import checked
 from weir.core.run import Run
 from weir.core.scores import Note
@@ -54,10 +54,13 @@ def fuse(
     setting. Warns (RankingWarning) of a ranking without a common document, and if `k` cuts and the method's own `k`
     is not set.
     """
-    ranked = [run_from(run) for run in all_rankings(_listed(runs))]
+    given = all_rankings(_listed(runs))
+    ranked = [run_from(run) for run in given]
     fused_run = fusion.fuse(ranked, method, k)
     if note := depth_note(ranked, method if isinstance(method, Fusion) else parse_fusion(method), k):
         warn_of_ranking(note)
+    for copy in copy_notes((str(one), one) for one in given if isinstance(one, Path)):
+        warn_of_ranking(copy.text)
     return fused_run
 
 
@@ -189,6 +192,7 @@ def fuse_files(
 def _pool_notes(paths: Sequence[Path], pool: Pool) -> Iterator[Note]:
     for path in dict.fromkeys(path for path in paths if paths.count(path) > 1):
         yield Note(f"{path} is given {paths.count(path)} times and counts as often")
+    yield from copy_notes((str(path), path) for path in paths)
     for path, length in zip(paths, pool.length, strict=True):
         if missing := int((length == 0).sum()):
             yield Note(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from weir.core.order import Ties
 from weir.core.run import READ_RUN, Run
-from weir.core.scores import Scores
+from weir.core.scores import Note, Scores
 from weir.datasets import catalogue
 from weir.datasets.scoring_rules import Collection, ScoringRules
 from weir.errors import BadValue, CallError
 from weir.files.frames import run_from
+from weir.files.integrity import content_hash
 from weir.files.paths import path_of
 from weir.files.runs import RESULT_RECORD, RESULT_RUNS, read_run, run_name
 
@@ -106,6 +108,32 @@ def two_rankings(first: object, second: object, collection: Collection = None) -
     both = one_ranking(first), one_ranking(second)
     run_paths((one for one in (first, second) if isinstance(one, (str, os.PathLike))), collection)  # together
     return both
+
+
+def copy_notes(named: Iterable[tuple[str, object]]) -> list[Note]:
+    """Return a note for each ranking or system that is the same object, or a file of the same bytes, as an earlier.
+
+    named: (name, value) pairs; a path of one name counts once.
+    """
+    notes, given = list[Note](), list(dict(named).items())
+    sizes = Counter(map(_size_of, (one for _, one in given)))
+    firsts: dict[object, str] = {}
+    for name, one in given:
+        size = _size_of(one)
+        if size is not None and sizes[size] < 2:
+            continue
+        key = id(one) if size is None else content_hash(path_of(one))  # type: ignore[arg-type]  # a path
+        first = firsts.setdefault(key, name)
+        if first != name:
+            same = "the same object as" if size is None else "a copy, byte for byte, of"
+            notes.append(Note(f"{name} is {same} {first}: one system counts as two"))
+    return notes
+
+
+def _size_of(given: object) -> int | None:
+    """Return the bytes of a file; None for anything but the path of a file."""
+    is_path = isinstance(given, (str, os.PathLike)) and path_of(given).is_file()
+    return path_of(given).stat().st_size if is_path else None  # type: ignore[arg-type]  # a path
 
 
 def unnamed(count: int) -> list[str]:

@@ -12,7 +12,7 @@ from weir.argument_types import checked, named_arguments
 from weir.core import frames, results
 from weir.core.frames import json_value, rebuilt
 from weir.core.results import Outcome, ResultKind, TablesOf, json_lines
-from weir.core.scores import Note
+from weir.core.scores import Note, decisive_first
 from weir.core.tables import Table, csv_text, notebook_html, tables_as_text
 from weir.errors import BadValue, FormatError, UnknownName, WeirError, printable_text
 from weir.files.atomic import write_text
@@ -125,8 +125,8 @@ class ResultSet(Sequence[T], Generic[T]):
         )
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes printed below the results, notes on omitted inputs last."""
-        return (*self.remarks, *self.left_out)
+        """Return the notes printed with the results, decisive ones first, notes on omitted inputs last."""
+        return (*decisive_first(self.remarks), *self.left_out)
 
     def charts(self) -> tuple[Chart, ...]:
         """Return the charts; raises BadValue for a kind without charts, and if there is nothing to draw."""

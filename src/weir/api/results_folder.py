@@ -250,10 +250,12 @@ def run_grid(
     part = None if share is None else experiment.experiment.Share.parse(share)
     titles = labels_of(labels, [str(system) for system in grid.parsed_systems()])
     begun = datetime.now(UTC).isoformat(timespec="milliseconds")  # as in records
-    cells = grid.complete(path_of(folder), progress, part, on)
+    loaded = grid.loaded_datasets(progress)
+    here = grid if on is not None else replace(grid, datasets=tuple(loaded))  # a cluster loads them by name
+    cells = here.complete(path_of(folder), progress, part, on)
     if titles:
         keep_order(path_of(folder), labels=titles)
-    loaded, measures = grid.loaded_datasets(), [str(measure) for measure in measures_of(grid.measures)]
+    measures = [str(measure) for measure in measures_of(grid.measures)]
     called = zip(loaded, experiment.experiment.split_names(loaded), strict=True)
     loaded = [one if one.name == name else replace(one, name=name) for one, name in called]  # as tables do
     judged = [one for one in loaded if not one.unjudged]

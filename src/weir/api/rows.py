@@ -147,7 +147,7 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
         groups = [catalogue.group(name) for name in catalogue.groups() if name in datasets]
         members = {member for group in groups for member in group.members}
         units: dict[str, list[str]] = {}
-        counted = counted_once((name, repeats[name] or name) for name, _ in of_measure)
+        counted = counted_once((name, name, repeats[name]) for name, _ in of_measure)
         for name in datasets:
             if name not in members and counted[name] == name:
                 units.setdefault(unit_of.get(name) or name, []).append(name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir import datasets
 from weir.api.evaluation import conventions_of, gated_by
-from weir.api.given import run_paths
+from weir.api.given import copy_notes, run_paths
 from weir.api.result_set import ResultSet
 from weir.api.rows import ROWS, labels_of
 from weir.core.scores import GroupedScores, Note, Row, Scores
@@ -143,7 +143,8 @@ def score_files(
     scores = {name: by_file[run] for name, run in files.items()}
     by_pair = {} if signs is None else p_mrr_of_files(given, list(by_file), signs, rules)
     called = labels_of(titles, files)
-    notes = system_notes({called.get(name, name): one for name, one in scores.items()})
+    notes = [*copy_notes((str(path), path) for path in paths)]
+    notes += system_notes({called.get(name, name): one for name, one in scores.items()})
     if rules.dataset is not None:
         from weir.api.collection_notes import collection_notes, restriction_notes
 

@@ -193,15 +193,17 @@ def present(
     details: bool = False,
     options: Mapping[str, object] | None = None,
 ) -> int:
-    """Print results, then their notes on standard error; return the exit code by their outcome, 2 if data was left
-    out.
+    """Print results between their notes on standard error, decisive ones first; return the exit code by their
+    outcome, 2 if data was left out.
 
     form: the output format, such as "json", by default text.
     details: print an explanation with each note.
     options: of the tables, such as {"long": True}.
     """
-    show_results(results, form, options)
     notes = [note for note in results.notes() if note not in results.left_out]
+    say_notes((note for note in notes if note.decisive), details)
+    show_results(results, form, options)
+    notes = [note for note in notes if not note.decisive]
     return tell(notes, results.left_out, details) or EXIT_CODES[results.outcome]
 
 

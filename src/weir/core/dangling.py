@@ -291,5 +291,8 @@ def _may_differ(names: Collection[str], known: Ids) -> bool:
     zeros = (data[ptr[:-1][np.diff(ptr) > 0]] == ord("0")).any()
     points = len(data) > 1 and ((data[1:] == ord("0")) & (data[:-1] == ord("."))).any()
     letters = "".join(chr(one) for one in np.flatnonzero(np.bincount(data, minlength=128)[:128]))
-    text = "\n".join(["", *names, ""]) + letters
-    return bool(zeros or points or NUMBERED.search(text)) or (text.lower() != text and text.upper() != text)
+    text = "\n".join(["", *names, ""])
+    if zeros or points or NUMBERED.search(text):
+        return True
+    text += letters
+    return text.lower() != text and text.upper() != text

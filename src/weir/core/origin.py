@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -45,6 +45,8 @@ class Origin:
     """{measure: number of the algorithm that computed it}; empty if not known."""
     whole: bool = False
     """True if every document judged relevant is in its query's ranking, so that longer rankings gain nothing."""
+    newer: str = ""
+    """`asked` of the collection's newer version, if this is an older one; "" otherwise."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -100,28 +102,40 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
     return [f"by other judgments{ordered}"]
 
 
-def counted_once(datasets: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return {dataset: dataset that represents it}: of datasets with equal queries and judgments, the first
-    with most results.
+def counted_once(datasets: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """Return {dataset: dataset that represents it}: of a collection's versions the newest; of datasets with equal
+    queries and judgments, the first with most results.
 
-    datasets: (dataset, `Origin.asked`) of each result; "" equals no other.
+    datasets: (dataset, `Origin.asked`, `Origin.newer`) of each result; "" equals no other.
     """
-    results, fullest = Counter(datasets), dict[str, str]()
-    for (name, asked), count in results.items():
-        if count > results[fullest.setdefault(asked, name), asked]:
-            fullest[asked] = name
-    return {name: fullest[asked] if asked else name for name, asked in results}
+    results, chosen = Counter(datasets), dict[str, tuple[str, str, str]]()
+
+    def place(one: tuple[str, str, str]) -> tuple[bool, int]:
+        return not one[2], results[one]
+
+    for one in results:
+        _, asked, newer = one
+        if place(one) > place(chosen.setdefault(newer or asked, one)):
+            chosen[newer or asked] = one
+    return {one[0]: chosen[one[2] or one[1]][0] if one[2] or one[1] else one[0] for one in results}
 
 
-def repeated_notes(datasets: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each group of datasets with the same queries and judgments; [] if none.
+def repeated_notes(datasets: Mapping[str, str], older: Collection[str] = ()) -> list[str]:
+    """Return a sentence for each group of datasets with the same queries and judgments, and on older versions; [] if
+    none.
 
     datasets: from `counted_once`.
+    older: datasets that are older versions of a collection.
     """
     alike: dict[str, list[str]] = {}
     for name, first in datasets.items():
-        alike.setdefault(first, []).append(name)
-    sentences = []
+        alike.setdefault(first, []).extend([name] * (name not in older))
+    sentences = [
+        f"{name} was measured before its documents, queries or judgments changed: over several datasets "
+        f"{datasets[name]} alone counts"
+        for name in older
+        if datasets[name] != name
+    ]
     for first, names in alike.items():
         shown = names if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
         if len(names) > 1:

@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Callable
 
+NO_INTERVAL = "[-]"
+
 
 def score(value: float) -> str:
     """Return a score with four decimals; "-" for NaN."""
@@ -15,7 +17,7 @@ def score(value: float) -> str:
 def between(low: float | None, high: float | None, shown: Callable[[float], str] = score) -> str:
     """Return an interval as "[low, high]", each bound as text by `shown`; "[-]" if a bound is None or NaN."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
-        return "[-]"
+        return NO_INTERVAL
     return f"[{shown(low)}, {shown(high)}]"
 
 

@@ -345,10 +345,11 @@ class Named:
 
 def _numbers(rankings: Mapping[Any, Mapping[Any, Any]]) -> Float64:
     values = [score for ranking in rankings.values() for score in ranking.values()]
-    if any(issubclass(t, (str, bytes)) for t in set(map(type, values))):
+    odd = str, bytes, bool, np.bool_
+    if any(issubclass(t, odd) for t in set(map(type, values))):
         # numpy would read them, and "nan" and "1_0" with them
         places = ((q, d, s) for q, ranking in rankings.items() for d, s in ranking.items())
-        query, doc, score = next(place for place in places if isinstance(place[2], (str, bytes)))
+        query, doc, score = next(place for place in places if isinstance(place[2], odd))
         where = f"query '{query}', document '{doc}'"
         raise BadRanking(
             f"{where}: the score {score!r} is {type(score).__name__}; expected a number{conversion(score)}"

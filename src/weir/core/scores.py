@@ -52,6 +52,11 @@ class Note:
         return self if self.text.startswith(f"{name}: ") else replace(self, text=f"{name}: {self.text}")
 
 
+def decisive_first(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Return the notes, decisive ones first."""
+    return tuple(sorted(notes, key=lambda note: not note.decisive))
+
+
 # Labels by a model, and the scores by people's labels alone.
 
 
@@ -117,7 +122,8 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
     unit: str = ""
     """Collection that the dataset belongs to in means over datasets; "" for the dataset itself."""
     repeats: str = ""
-    """The dataset of the same queries and judgments that means over datasets count instead; "" if none."""
+    """The dataset that means over datasets count instead: a newer version, or one of the same queries and judgments; ""
+    if none."""
 
     def __eq__(self, other: object) -> bool:
         # As up to Python 3.12: a NaN equals itself; else rows without an interval would equal none, not even as read.
@@ -279,7 +285,7 @@ class Scores:
         return SCORE_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
-        return SCORE_NOTES(self)
+        return decisive_first(SCORE_NOTES(self))
 
     def plot(self) -> Plot:
         """Return a chart of the means with their intervals; raises BadValue if no mean is known."""
@@ -492,7 +498,7 @@ class GroupedScores(Mapping[str, Scores]):
         return GROUP_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
-        return GROUP_NOTES(self)
+        return decisive_first(GROUP_NOTES(self))
 
     def plot(self) -> Plot:
         """Return a chart for each measure, with a row for each group."""
@@ -586,4 +592,4 @@ class SystemScores:
             for name, one in self.datasets.items()
             for note in one.scores.notes()
         ]
-        return tuple(dict.fromkeys([*map(Note, self.remarks), *notes]))
+        return decisive_first(dict.fromkeys([*map(Note, self.remarks), *notes]))

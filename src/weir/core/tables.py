@@ -9,7 +9,7 @@ from typing import TypeAlias
 from unicodedata import category, east_asian_width
 
 from weir.core.colours import ANY_PAGE, INKS, STYLES
-from weir.core.rounding import counted, typeset
+from weir.core.rounding import NO_INTERVAL, counted, typeset
 from weir.errors import UnknownName, printable, printable_text
 
 SIGNS = {"better": "▲", "worse": "▼"}
@@ -337,11 +337,17 @@ def table_of(
     above: Iterable[str] = (),
 ) -> Table:
     """Return a table from lines of texts or cells, the header first; the other arguments are fields of
-    `Table`."""
+    `Table`.
+
+    A note explains intervals that could not be given, unless `notes` do.
+    """
     header, *rest = lines
     rows = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in line) for line in rest)
-    names = tuple(str(name) for name in header)
-    return Table(title, names, rows, tuple(notes), keys, tuple(above), right, tail)
+    names, said = tuple(str(name) for name in header), tuple(notes)
+    lacking = any(f" {cell.text}".endswith(f" {NO_INTERVAL}") for row in rows for cell in row)
+    if lacking and not any("no interval" in note for note in said):
+        said += (f"{NO_INTERVAL}: no interval, as there are too few values or all are equal",)
+    return Table(title, names, rows, said, keys, tuple(above), right, tail)
 
 
 def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) -> Table:

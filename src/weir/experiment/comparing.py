@@ -41,6 +41,7 @@ from weir.experiment.results import (
     finished_cells,
     largest_k,
     named_place,
+    newest_cells,
     of_systems,
     open_cell,
     run_files_of,
@@ -52,6 +53,7 @@ from weir.experiment.stages import RECORD, record_of
 from weir.files.formats import format_of
 from weir.files.runs import read_qrels, read_run, read_run_against, run_name
 from weir.files.score_files import is_baseline, read_baseline
+from weir.files.text_files import refuse_pack
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
 from weir.measures.evaluate import (
     DEFAULT,
@@ -315,7 +317,7 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
     Units are as by `unit_names`; of equal datasets one counts. {} for fewer than two shared systems.
     """
-    counted = counted_once((t.dataset, t.asked) for t in tables for _ in t.systems)
+    counted = counted_once((t.dataset, t.asked, t.newer) for t in tables for _ in t.systems)
     tables = [t for t in tables if counted[t.dataset] == t.dataset]
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
     unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
@@ -568,6 +570,7 @@ def gate_inputs(
         elif not path.exists():
             raise FormatError(path, "no such file or folder", GRAMMAR)
         elif qrels is None:
+            refuse_pack(path)
             raise BadValue(f"{path} is neither a results folder nor a saved baseline; expected {GRAMMAR}")
         else:
             runs = files[path] or [path]
@@ -767,7 +770,8 @@ def _systems_in(
     single = (folder / RECORD).exists()
     for damaged in () if single else damaged_records(folder):  # else another system would take its place
         raise StoreError(f"{damaged.removeprefix('left out: ')}; the same weir run makes it again")
-    found = [open_cell(folder)] if single else by_split(finished_cells(folder))
+    newest, older = newest_cells([open_cell(folder)] if single else finished_cells(folder))
+    found = newest if single else by_split(newest)
     counting, outdated = current_cells(found)
     cells, shallower = largest_k(counting)
     there, asked = {(cell.dataset, cell.system) for cell in cells}, of_systems(found, names)
@@ -806,6 +810,7 @@ def _systems_in(
             name,
             datasets,
             remarks=(
+                *older,
                 *(text for text in shallower if text.startswith(f"{called[name]} on ")),
                 *unscored_notes([c for c in cells if (c.label or c.system) == name]),
                 *[f"{', '.join(ungated)}: scored, too, and not gated; `measures` names more"] * bool(ungated),

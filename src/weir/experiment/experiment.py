@@ -283,11 +283,10 @@ class Cell:
             figures["without_relevant"] = judged.without_relevant
             if dataset.layout.self_match != "keep":
                 figures["own"] = own_counts(judged)
-        place = dataset.entry.name if dataset.entry else dataset.source or str(dataset.layout.root.resolve())
         facts = {
             "dataset": dataset.name,
             "split": dataset.split,
-            "collection": place,
+            "collection": _place(dataset),
             **({} if dataset.folder else {"started_in": str(Path.cwd())}),
             "fingerprint": dataset.fingerprint,
             "self_match": dataset.self_match,
@@ -301,6 +300,10 @@ class Cell:
         made = current_environment(stage, {})
         record = Record("scores", stage.name, stage.declared, files, inputs, made, making.cost(), facts)
         write_record(path.with_suffix(".json"), record)
+
+
+def _place(dataset: Dataset) -> str:
+    return dataset.entry.name if dataset.entry else dataset.source or str(dataset.layout.root.resolve())
 
 
 # ----------
@@ -507,7 +510,13 @@ class Experiment:
                         if not done:
                             marks = (split_mark(d.name, d.split, d.corpus.fingerprint) for d in of)
                             judged = dict(zip(marks, (d.qrels_fingerprint for d in of), strict=True))
-                            keep_order(at, judgments=judged)
+                            versions = {
+                                split_mark(
+                                    d.name, d.split, _place(d)
+                                ): f"{d.corpus.fingerprint} {d.queries_fingerprint}"
+                                for d in of
+                            }
+                            keep_order(at, judgments=judged, versions=versions)
                         done[number] = completed
             return [cell_of(*done[n], cells[n].stages.dataset.split) for n in sorted(done)]
         except Exception:  # raised again; what cannot be made, for whatever reason, is not missing

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from weir.core.qrels import Qrels
 from weir.core.results import ResultKind
@@ -67,6 +67,14 @@ Outcome: TypeAlias = Literal[
 ]
 OPEN: frozenset[Outcome] = frozenset({"other data", "not scored again"})
 """Outcomes that leave open whether a score is reproduced."""
+OUTCOMES: tuple[Outcome, ...] = tuple(get_args(Outcome))
+MEANINGS: Mapping[Outcome, str] = {
+    "reproduced": "equal to the last printed digit",
+    "explained": "equal once scored by the rules that the publisher documents",
+    "within ties": "another order of equal scores gives the published score",
+    "other data": "documents, queries or judgments are not those of the published collection",
+    "not scored again": "scores differ, and the collection is not here to score by the publisher's rules",
+}
 NEAREST = 3
 
 
@@ -419,10 +427,10 @@ def _reproduce_tables(checks: Sequence[PublishedCheck], advised: bool = True) ->
         "not claimed": "published, not claimed"
         + " (`nearest=True` lists the nearest, `model=MODEL` says what a system is)" * advised,
         "not published": "with nothing published",
-        "within ties": "inside what ties allow (another order of equal scores gives the published score)",
-        "explained": "explained (equal once scored by the rules that the publisher documents)",
-        "other data": "on other data (documents, queries or judgments are not those of the published collection)",
-        "not scored again": "open (scores differ, and the collection is not here to score by the publisher's rules)",
+        "within ties": f"inside what ties allow ({MEANINGS['within ties']})",
+        "explained": f"explained ({MEANINGS['explained']})",
+        "other data": f"on other data ({MEANINGS['other data']})",
+        "not scored again": f"open ({MEANINGS['not scored again']})",
     }
     always = ("reproduced", "off", "not published")
     parts = [

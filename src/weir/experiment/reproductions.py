@@ -11,7 +11,7 @@ from pathlib import Path
 from weir.core.tables import Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.experiment.experiment import DEPTH
-from weir.experiment.reproduce import OPEN, PublishedCheck, check_cells
+from weir.experiment.reproduce import MEANINGS, OUTCOMES, PublishedCheck, check_cells
 from weir.experiment.results import (
     UNKNOWN_PLACE,
     ResultCell,
@@ -43,31 +43,23 @@ def reproduction_tables(
         *(["--published", model] if model is not None else []),
     ]
     compare += [word for text in published_as for word in ("--published-as", text)]
-    lines: list[list[str | Cell]] = [["collection", "system", "scores", "reproduced", "off", "made", "weir"]]
+    there = {check.outcome for own in results.values() for check in own}
+    outcomes = [one for one in OUTCOMES if one in there or one in ("reproduced", "off")]
+    lines: list[list[str | Cell]] = [["collection", "system", "scores", *outcomes, "made", "weir"]]
     pages = []
     for (folder, dataset, system), own in results.items():
         of = [cells[folder]] if folder in cells else _members_of(cells, dataset, system)
-        outcomes = Counter(check.outcome for check in own)
-        agreed = len(own) - outcomes["off"] - sum(outcomes[one] for one in OPEN)
+        numbers = Counter(check.outcome for check in own)
         made = of[-1].ranked.made
-        lines.append(
-            [
-                dataset,
-                system,
-                f"{len(own)}",
-                f"{agreed}",
-                f"{outcomes['off']}",
-                when(made),
-                str(made.get("weir")),
-            ]
-        )
+        counts = [f"{numbers[one]}" for one in outcomes]
+        lines.append([dataset, system, f"{len(own)}", *counts, when(made), str(made.get("weir"))])
         pages.append(_result_page(dataset, own, of, compare))
     if not results:
         return (replace(sentences("no result of this folder claims a published score"), title=TITLE),)
     unclaimed = len({(check.folder, check.measure) for check in checks if check.published is None})
     first = table_of(
         lines,
-        right=3,
+        right=1 + len(outcomes),
         keys=2,
         tail=2,
         title=TITLE,
@@ -76,8 +68,7 @@ def reproduction_tables(
             "dates, versions and machines are those of its own records.",
         ),
         notes=(
-            "reproduced: to the last printed digit, or once scored by a rule that the publisher documents, or inside "
-            "what ties allow; each result says which",
+            "; ".join(f"{one}: {MEANINGS[one]}" for one in outcomes if one in MEANINGS),
             *(
                 [f"{unclaimed} measures of results have no published score that their system claims"]
                 * bool(unclaimed)

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
 
 import numpy as np
 
@@ -54,7 +53,7 @@ from weir.files.paths import path_of
 from weir.files.records import OWN_FOLDER
 from weir.files.runs import run_name
 from weir.files.score_files import read_scores, self_match_rule
-from weir.files.text_files import named_file
+from weir.files.text_files import named_file, refuse_pack
 from weir.measures import parse_measure
 from weir.registry import sessions
 from weir.services.answers import SCORED_KINDS
@@ -95,6 +94,8 @@ class GridOrder:
     """Label of each system that was given one when it was run."""
     asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the systems that were run on each split, as in {"scifact:test": ("bm25",)}; empty before 0.3."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Documents and queries that each split of each place was last run on, by `split_mark`; empty before 0.3."""
 
     @staticmethod
     def read(root: Path) -> GridOrder:
@@ -120,9 +121,9 @@ class GridOrder:
 def _read_order(root: Path) -> tuple[GridOrder, str]:
     try:
         sealed = read_sealed(root / ORDER)
-        judgments, labels = (
+        judgments, labels, versions = (
             {str(name): str(value) for name, value in sealed.get(of, {}).items()}
-            for of in ("judgments", "labels")
+            for of in ("judgments", "labels", "versions")
         )
         datasets, systems = (tuple(map(str, sealed[name])) for name in ("datasets", "systems"))
         asked = {str(split): tuple(map(str, names)) for split, names in sealed.get("asked", {}).items()}
@@ -132,7 +133,7 @@ def _read_order(root: Path) -> tuple[GridOrder, str]:
         what = str(error) if isinstance(error, StoreError) else f"{root / ORDER}: another layout"
         lost = "the order of systems, their labels and what was asked for are unknown"
         return GridOrder(), f"{what}; {lost}; the same weir run writes it again"
-    return GridOrder(datasets, systems, judgments, labels, asked), ""
+    return GridOrder(datasets, systems, judgments, labels, asked, versions), ""
 
 
 def order_damage(root: Path) -> str:
@@ -140,12 +141,12 @@ def order_damage(root: Path) -> str:
     return _read_order(root)[1]
 
 
-def split_mark(dataset: str, split: str, documents: object) -> str:
+def split_mark(dataset: str, split: str, of: object) -> str:
     """Return a key for a split, different for collections of the same name.
 
-    documents: the collection's fingerprint.
+    of: the fingerprint of its documents, or its place.
     """
-    return f"{dataset}:{split} {documents}"
+    return f"{dataset}:{split} {of}"
 
 
 def keep_order(
@@ -155,12 +156,14 @@ def keep_order(
     judgments: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
     asked: Iterable[tuple[str, str]] = (),
+    versions: Mapping[str, str] | None = None,
 ) -> tuple[GridOrder, GridOrder]:
     """Append datasets and systems to the order file of a results folder; return the order before and after.
 
     judgments: {split: fingerprint} of judgments that become current, by `split_mark`.
     labels: {system: label}. Another system with the same label loses it.
     asked: (dataset:split, system) of each requested result.
+    versions: {split: fingerprints of its documents and queries} that become current, by `split_mark` with the place.
     """
     with locked(root / f".{ORDER}.lock"):
         before = GridOrder.read(root)
@@ -175,6 +178,7 @@ def keep_order(
             {**before.judgments, **(judgments or {})},
             {system: label for label, system in owners.items()},
             {split: tuple(names) for split, names in wanted.items()},
+            {**before.versions, **(versions or {})},
         )
         if now != before:
             write_sealed(root / ORDER, asdict(now))
@@ -264,6 +268,8 @@ class ResultCell:
     """True if scored by other judgments than the current ones of its split."""
     unit: str = ""
     """Name of its dataset in a mean over datasets; "" for `collection`."""
+    newer: str = ""
+    """`asked` of the newer version of its collection, if it was changed and run again; "" otherwise."""
 
     @property
     def called(self) -> str:
@@ -290,6 +296,7 @@ class ResultCell:
             system=self.label or self.system,
             depth=self.longest,
             whole=self.whole,
+            newer=self.newer,
             texts=" ".join(map(str, answered_texts(self))),
             algorithms={
                 measure: str(number)
@@ -495,8 +502,8 @@ def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
 def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
     """Return (unique dataset name, collection's name) of each result.
 
-    The collection's name gets the split, as in scifact:dev, a hash, as in kb [1a2b3c], or the rule for self-matches,
-    if several occur.
+    The collection's name gets the split, as in scifact:dev, a hash, as in kb [1a2b3c], with "older" for an older
+    version, or the rule for self-matches, if several occur.
     """
     texts: dict[str, dict[tuple[object, object], None]] = {}
     splits: dict[str, set[str]] = {}
@@ -509,7 +516,8 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
         documents, queries = answered_texts(cell)
         several = len(texts[cell.collection]) > 1
         more = len(texts[f"{cell.collection} {documents} {cell.judgments}"]) > 1
-        marks = [str(documents)[:_SHOWN_HASH]] * several + [str(queries)[:_SHOWN_HASH]] * more
+        marks = ["older"] * bool(cell.newer and (several or more))
+        marks += [str(documents)[:_SHOWN_HASH]] * several + [str(queries)[:_SHOWN_HASH]] * more
         return cell.collection + (f" [{' '.join(marks)}]" if marks else "")
 
     units = [unit(cell) for cell in cells]
@@ -528,13 +536,15 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
 
 
 def datasets_counted(cells: Iterable[ResultCell]) -> dict[str, str]:
-    """Return {dataset: the dataset that counts in means}, one of all with the same queries and judgments."""
-    return counted_once((cell.dataset, cell.asked) for cell in cells)
+    """Return {dataset: the dataset that counts in means}, one of all with the same queries and judgments, the newest
+    of a collection's versions.
+    """
+    return counted_once((cell.dataset, cell.asked, cell.newer) for cell in cells)
 
 
 def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
-    """Return the results; in each row, `repeats` names the dataset of equal queries and judgments that counts
-    instead, else "".
+    """Return the results; in each row, `repeats` names the dataset that counts instead in means (newer, or of equal
+    queries and judgments), else "".
     """
     cells = list(cells)
     instead = {name: "" if one == name else one for name, one in datasets_counted(cells).items()}
@@ -567,6 +577,7 @@ def open_cell(folder: Path | str) -> ResultCell:
     """
     folder = path_of(folder)
     if not folder.is_dir():
+        refuse_pack(folder)
         raise FormatError(folder, "a file" if folder.exists() else "no such folder", EXPECTED)
     cells = [cell for cell in _cells_in(folder) if cell.rows]
     if cells:
@@ -824,12 +835,9 @@ def _damage(path: Path) -> list[str]:
 
 
 def no_folder(root: Path) -> str:
-    """Return a phrase that says why a path is no results folder."""
-    if not root.exists():
-        return "no such folder"
-    if is_zipfile(root):
-        return "a zip, such as weir submit pack writes (weir submit verify checks one)"
-    return "a file"
+    """Return a phrase that says why a path is no results folder; raises FormatError for a pack of results."""
+    refuse_pack(root)
+    return "a file" if root.exists() else "no such folder"
 
 
 def _finished(
@@ -845,7 +853,7 @@ def _finished(
 
     kept = [[cell for cell in group if counts(cell)] for group in groups]
     counting = [_counting(of, order) for group in kept for of in _of_splits(group)]
-    cells = _marked_outdated(_without_copies(counting), order)
+    cells = _marked_older(_marked_outdated(_without_copies(counting), order), order)
     if not cells:
         if groups:
             remedy = "scores; weir labels pool FOLDER -o pool/ writes what to judge, and weir run scores by judgments"
@@ -1279,6 +1287,32 @@ def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[Resu
     ]
 
 
+def _marked_older(cells: Sequence[ResultCell], order: GridOrder) -> list[ResultCell]:
+    # The current version of a place is the last asked for, or, if nothing was scored on it, the last scored.
+    newest: dict[str, tuple[bool, str, str, str]] = {}
+    marks = [
+        split_mark(cell.dataset, cell.split, place) if (place := recorded_place(cell)) else ""
+        for cell in cells
+    ]
+    for cell, mark in zip(cells, marks, strict=True):
+        version = cell.origin.texts
+        last = (version == order.versions.get(mark), _when(cell), version, cell.asked)
+        newest[mark] = max(newest.get(mark, last), last)
+    return [
+        replace(cell, newer=newest[mark][-1]) if mark and cell.origin.texts != newest[mark][-2] else cell
+        for cell, mark in zip(cells, marks, strict=True)
+    ]
+
+
+def newest_cells(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
+    """Return (results on the newest version of their collection, a sentence on each older version)."""
+    older = [cell for cell in by_split(cells) if cell.newer]
+    return [cell for cell in cells if not cell.newer], [
+        f"{name} was measured before its documents or queries changed, and is left out"
+        for name in dict.fromkeys(cell.dataset for cell in older)
+    ]
+
+
 def current_cells(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
     """Return (results scored by current judgments, a sentence on each other result)."""
     outdated = [cell for cell in cells if cell.outdated]
@@ -1587,7 +1621,9 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
     alike = look_alike_notes(name for cell in cells for name in (cell.called, cell.dataset))
-    alike += repeated_notes(datasets_counted(cells))
+    alike += repeated_notes(
+        datasets_counted(cells), dict.fromkeys(cell.dataset for cell in cells if cell.newer)
+    )
     made = [*map(Note, [*alike, *mixed_provenance(cells, shown)]), *judgments, *said]
     depths = dict.fromkeys([*_short_rankings(cells, shown), *unequal_depths(cells, shown)])
     return [*made, *depths, *unscored, *row_notes(rows), *_tied_cut_notes(cells, shown)]
@@ -1705,7 +1741,7 @@ def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()
             sentences.append(f"{one.dataset}: {one.called} and {other.called} differ in {what}")
     places: dict[str, dict[str, str]] = {}
     for cell in cells:
-        if cell.unit not in ("", cell.collection):
+        if cell.unit not in ("", cell.collection) and not cell.newer:
             places.setdefault(cell.collection, {}).setdefault(cell.unit, recorded_place(cell))
     sentences += [
         f"{name}: {len(of)} collections of this name, of other documents or queries: "

@@ -174,9 +174,8 @@ PACKAGES = {
     "pyarrow": "pyarrow",
     "orjson": "orjson",
     "faiss": "faiss-cpu",
-    "scipy": "scipy",
 }
-"""Module -> distribution of the packages that can affect a number of any stage."""
+"""Module -> distribution of the packages that Weir itself imports and that can affect a number of any stage."""
 MODEL_PACKAGES = {
     "torch": "torch",
     "transformers": "transformers",

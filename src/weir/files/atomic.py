@@ -201,14 +201,15 @@ def atomic_dir(path: Path) -> Iterator[Path]:
             raise
 
 
-def check_replaceable(folder: Path, record: str, own: Collection[str], writer: str) -> None:
-    """Raise BadValue for a file, and for a folder with anything that the command `writer` did not write.
+def check_replaceable(folder: Path, record: str, own: Collection[str], writer: str) -> bool:
+    """Return True if the folder holds what the command `writer` wrote, to be replaced; raises BadValue for a file, and
+    for a folder with anything else.
 
     record: file that every folder of this command has.
     own: names that the command writes; stores (.weir) are accepted too.
     """
     if not folder.exists():
-        return
+        return False
     if not folder.is_dir():
         raise BadValue(f"{folder} is a file; give a folder to write")
     names = {path.name for path in folder.iterdir() if not path.name.startswith(f".{folder.name}.tmp-")}
@@ -216,6 +217,7 @@ def check_replaceable(folder: Path, record: str, own: Collection[str], writer: s
     if names and (not (folder / record).is_file() or names.difference(own)):
         other = sorted(names.difference(own) or names)[0]
         raise BadValue(f"{folder} holds '{other}', which {writer} did not write; give another folder")
+    return bool(names)
 
 
 def make_folder(path: Path) -> None:

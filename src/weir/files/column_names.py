@@ -27,7 +27,7 @@ Part: TypeAlias = Literal["system", "collection"]
 Tiers: TypeAlias = tuple[frozenset[str], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FieldNames:
     """Known column names of rankings, judgments and logs, folded (see `fold`), by meaning."""
 
@@ -54,6 +54,7 @@ class FieldNames:
     failed: frozenset[str]
     """Names of fields that say why a search failed."""
 
+    @cache  # noqa: B019  `field_names` makes one
     def every(self, *roles: str) -> frozenset[str]:
         """Return all names of these roles, such as "query" and "doc"; of every role if none is passed."""
         return frozenset(name for role in roles or self.roles for tier in self.roles[role] for name in tier)
@@ -160,21 +161,25 @@ class ColumnLayout:
     """Position of the query column; `doc` and `number` are positions of document and score or grade."""
     doc: int
     number: int
+    """-1 for judgments without grades."""
     rank: int | None = None
     """Position of the rank column of a run; None without one."""
     head_lines: int = 1
     """Lines before the rows."""
 
 
-def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tuple[int, int, int]:
+def row_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tuple[int, ...]:
     """Return the positions, from 0, of query, document and score (of a run) or grade (of judgments).
+
+    Judgments with columns for query and document alone have no grade: two positions; see `say_no_grades`.
 
     Raises FormatError, or BadValue without a `path`, for a missing or ambiguous column, and for judgments with ranks
     and `score`.
     """
-    query, doc, value = (
-        _chosen(columns, what, path) for what in ("query", "document", "score" if kind == "run" else "grade")
-    )
+    query, doc = (_chosen(columns, what, path) for what in ("query", "document"))
+    if kind == "qrels" and {query, doc} == {*range(len(columns))}:
+        return query, doc
+    value = _chosen(columns, "score" if kind == "run" else "grade", path)
     if kind == "qrels" and has_ranks(columns) and fold(columns[value]) == "score":
         raise _refused(
             columns, "rank and score are a run's", "judgments, which come first, then the run", path
@@ -202,10 +207,9 @@ def _chosen(columns: Sequence[str], what: str, path: object) -> int:
         hint = "; ranks without scores are given as {query: documents in rank order}"
     elif what == "score" and of_role(columns, "rank"):
         hint = "; ranks without scores are read by: weir data import FILE -o DIR --as run-ranks"
-    elif what in ("score", "grade") and len(columns) == 2:
-        role = {"score": "retrieved", "grade": "relevant"}[what]
+    elif what == "score" and len(columns) == 2:
         doc = columns[_chosen(columns, "document", path)]
-        hint = f"; documents alone are read by: weir data import FILE -o DIR --columns {role}={doc}"
+        hint = f"; documents alone are read by: weir data import FILE -o DIR --columns retrieved={doc}"
     elif what == "document" and path is not None and (relevant := of_role(columns, "relevant")):
         hint = f"; relevant documents, as in '{relevant[0]}', are read by: weir data import FILE -o DIR"
     elif not hint and path is not None:
@@ -222,6 +226,11 @@ def _refused(columns: Sequence[str], reason: str, expected: str, path: object) -
     if path is None:
         return BadValue(f"columns: {listed}; {reason}; expected {expected}")
     return FormatError(path, f"the columns {listed}: {reason}", expected)
+
+
+def say_no_grades(path: object) -> None:
+    """Warn (RankingWarning) that the documents of judgments without grades count as relevant."""
+    warn_of_ranking(f"{path}: no grades: each document counts as relevant, grade 1")
 
 
 def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None:
@@ -302,15 +311,17 @@ _OF_TREC = {"q0", "iter", "iteration", "tag"}
 def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
     """Warn (LossWarning) of columns that are not read, except TREC's, such as `tag`.
 
-    Also warns (RankingWarning) of a column read despite a remark in parentheses in its name. Raises the errors of
-    `three_columns`.
+    Also warns (RankingWarning) of judgments without grades, and of a column read despite a remark in parentheses in
+    its name. Raises the errors of `row_columns`.
     """
     found = rank_column(columns, kind), origin_column(columns, kind)
     systems = (at for at, part in part_columns(columns, kind) if part == "system")
-    three = three_columns(columns, kind, path)
-    used = {*three, *found, *systems}
+    positions = row_columns(columns, kind, path)
+    used = {*positions, *found, *systems}
+    if len(positions) == 2:
+        say_no_grades(path)
     remarked = {
-        columns[at]: what for at, what in zip(three, WRITTEN[kind], strict=True) if "(" in columns[at]
+        columns[at]: what for at, what in zip(positions, WRITTEN[kind], strict=False) if "(" in columns[at]
     }
     if remarked:
         said = ", ".join(f"'{column}' as {what}" for column, what in remarked.items())
@@ -341,5 +352,5 @@ def kind_of(columns: Sequence[str], path: object) -> Kind:
     """Return "run" or "qrels", by column names; raises FormatError for a missing or ambiguous column."""
     judged = _have(columns, "grade") or sorted(map(fold, columns)) == sorted(map(fold, BEIR_HEAD))
     kind: Kind = "qrels" if judged else "run"
-    three_columns(columns, kind, path)
+    row_columns(columns, kind, path)
     return kind

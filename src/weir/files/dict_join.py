@@ -99,6 +99,7 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     if (
         not len(score)
         or not np.isfinite(score).all()
+        or (score[0] in (0, 1) and {bool, np.bool_} & set(map(type, _values(rankings))))
         or (
             (grade_types == {float} or (rows is not qrels and score[0] in _GRADE_SCALE))
             and _all_whole(rankings)

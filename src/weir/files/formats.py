@@ -23,7 +23,7 @@ from weir.core.rank_order import HEAD_ROWS
 from weir.core.roles import MANY_QUERIES, like_grades, refuse_grades_as_documents
 from weir.core.rounding import counted
 from weir.core.strings import Bytes, Float64, Int64, Strings, take_strings
-from weir.errors import FormatError, LossWarning, give_warning, warn_of_ranking
+from weir.errors import FormatError, LossWarning, give_warning
 from weir.files.column_names import (
     WRITTEN,
     ColumnLayout,
@@ -37,8 +37,9 @@ from weir.files.column_names import (
     origin_column,
     part_columns,
     rank_column,
+    row_columns,
+    say_no_grades,
     say_unread,
-    three_columns,
 )
 from weir.files.json_files import (
     first_json_row,
@@ -202,7 +203,8 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
         return _BY_NAME["csv"]
     for name, separator in (("tsv", SEPARATORS["tsv"]), ("csv", csv_separator(line))):
         cells = cells_of(line, separator) if separator in line else []
-        if len(cells) > 2 and is_header(cells, kind):
+        pair = len(cells) == 2 and kind == "qrels"
+        if (len(cells) > 2 or pair) and is_header(cells, kind) and (not pair or names_rows(cells)):
             return _BY_NAME[name]
     return _BY_NAME["trec"]
 
@@ -341,7 +343,7 @@ def kind_of_file(path: Path) -> Kind:
         expected = "a header that names the columns, such as query_id, doc_id and score"
         raise FormatError(path, f"'{head.separator.join(columns)[:80]}'", expected, head.lines)
     kind = kind_of(columns, path)
-    at = three_columns(columns, kind, path)[2]
+    at = row_columns(columns, kind, path)[2]
     if kind == "run" and columns[at].strip().lower() == "score" and not has_ranks(columns):
         # Whole numbers may be scores or grades: by the type of the column, or as the first rows write them.
         if form.name == "jsonl":
@@ -437,7 +439,9 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
             chunks = _held_rows(path, json_row_chunks(path, kind), how)
             return table_blocks(chunks, how.engine, how.whole, lambda row: f", line {line_of_row(path, row)}")
         if kind == "qrels":
-            return text_blocks(path, _scan_judgments, block, how.whole)
+            names, header = _header_of_pairs(form.head)
+            scan = partial(_scan_judgments, names=names)
+            return text_blocks(path, scan, block, how.whole, header=header)
         return _trec_run_blocks(path, block, how)
 
     def origins() -> Origins | None:
@@ -481,7 +485,7 @@ def _separated_blocks(
             raise QuotedCellError
         raise _not_a_row(path, cells, layout, kind, buffer.line_of(rows.bad))
 
-    if how.quoted or layout.separator == SEMICOLON:
+    if how.quoted or layout.separator == SEMICOLON or layout.number < 0:
         return table_blocks(_csv_chunks(path, layout, kind), how.engine, how.whole, place_of_row)
     return text_blocks(path, scan_rows, block, how.whole, header=layout.head_lines)
 
@@ -509,7 +513,7 @@ def _rows_by_part(
     path: Path, form: Format, head: TableHead | None, kind: Kind, at: int
 ) -> Iterator[SystemRow]:
     columns = names_of_columns(path, form)
-    used = three_columns(columns, kind, path)[0], at, rank_column(columns, kind)
+    used = row_columns(columns, kind, path)[0], at, rank_column(columns, kind)
     names = [columns[one] for one in used if one is not None]
     if form.name in ("parquet", "arrow"):
         yield from table_rows_by_system(path, names, form.name == "parquet")
@@ -688,7 +692,15 @@ def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatEr
     return FormatError(path, f"{trec_fault(cells)} in {shown}", expected, line)
 
 
-def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
+def _header_of_pairs(head: bytes) -> tuple[list[str], int]:
+    """Return (the two cells of a header of judgments between blanks, lines up to it); ([], 0) without one."""
+    lines = map(columns_of, head.decode("utf-8-sig", "replace").split("\n"))
+    number, cells = next((one for one in enumerate(lines, 1) if one[1] and one[1][0][0] != "#"), (0, []))
+    named = len(cells) == 2 and (names_rows(cells) or is_named(cells))
+    return (cells, number) if named else ([], 0)
+
+
+def _scan_judgments(buffer: LineBuffer, stop: int, names: Sequence[str]) -> ParsedRows:
     path, line, at = buffer.path, "", 0  # the first line that is neither blank nor a comment
     while at < stop and (not line or line.startswith("#")):
         end = buffer.text.find(b"\n", at)
@@ -707,10 +719,13 @@ def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
     if table.bad >= 0:
         raise _not_a_judgment(buffer, table.bad, pairs)
     if pairs:
-        rows = table_rows(buf, table, (0, 1))
-        said = f"{path}: no grades: each of {len(rows.score):,} documents counts as relevant, grade 1"
-        warn_of_ranking(said)
-        return rows
+        say_no_grades(path)
+        if not names:
+            return table_rows(buf, table, (0, 1))
+        header = rb"(?m)^\s*" + rb"\s+".join(re.escape(name.encode()) for name in names) + rb"\s*$"
+        if again := re.compile(header).search(buffer.text, 0, stop):
+            raise FormatError(path, *HEADER_AGAIN, buffer.line_of(again.end() - 1))
+        return table_rows(buf, table, row_columns(names, "qrels", path))
     empty = np.flatnonzero((table.start == table.end)[:, [0, width - 2, width - 1]].any(axis=1))
     if len(empty):
         raise FormatError(
@@ -805,9 +820,9 @@ def _read_layout(path: Path, head: TableHead, kind: Kind) -> ColumnLayout:
         elif kind == "run" and not trec_fault(cells):
             expected += "; TREC's columns stand between blanks or tabs"
         raise FormatError(path, f"'{line[:80]}'" if line else _no_header(path), expected, head.lines)
-    three, rank = three_columns(cells, kind, path), rank_column(cells, kind)
+    (query, doc, *number), rank = row_columns(cells, kind, path), rank_column(cells, kind)
     say_unread(path, cells, kind)
-    return ColumnLayout(separator, tuple(cells), *three, rank, head.lines)
+    return ColumnLayout(separator, tuple(cells), query, doc, number[0] if number else -1, rank, head.lines)
 
 
 def _no_header(path: Path) -> str:
@@ -815,7 +830,8 @@ def _no_header(path: Path) -> str:
 
 
 def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableChunk]:
-    records = (one for one in number_records(path, layout.separator, (layout.number,)) if one[1])
+    numbers = (layout.number,) * (layout.number >= 0)
+    records = (one for one in number_records(path, layout.separator, numbers) if one[1])
     ids, cells = (layout.query, layout.doc), len(layout.names)
     damage: FormatError | None = None
     while damage is None:
@@ -829,19 +845,23 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
         rows = [row for _, row in batch]
         odd = (i for i, row in enumerate(rows) if len(row) != cells or not all(row[c] for c in ids))
         stop = next(odd, len(rows))
-        query, doc, number = (
-            Strings.packed([row[c].encode() for row in rows[:stop]]) for c in (*ids, layout.number)
+        query, doc, *number = (
+            Strings.packed([row[c].encode() for row in rows[:stop]]) for c in (*ids, *numbers)
         )
         for column in (query, doc):
             long = np.flatnonzero(column.lengths() > IDENTIFIER_BYTES)
             if len(long):
                 size = f"an identifier of {column.lengths()[long[0]]:,} bytes"
                 raise FormatError(path, size, f"at most {IDENTIFIER_BYTES:,}", batch[int(long[0])][0])
-        padded = np.concatenate([number.data, np.full(8, 32, np.uint8)])  # an empty text is read too
-        score, wrong = parse_decimals(padded, number.ptr[:-1], number.lengths())
-        stop = int(wrong[0]) if len(wrong) else stop
+        score = np.ones(stop)
+        for texts in number:
+            padded = np.concatenate([texts.data, np.full(8, 32, np.uint8)])  # an empty text is read too
+            score, wrong = parse_decimals(padded, texts.ptr[:-1], texts.lengths())
+            stop = int(wrong[0]) if len(wrong) else stop
+        if not numbers and list(layout.names) in rows:
+            raise FormatError(path, *HEADER_AGAIN, batch[rows.index(list(layout.names))][0])
         if stop < len(rows):
-            if kind == "qrels":
+            if kind == "qrels" and numbers:
                 grades = [row[layout.number] for row in rows if len(row) == cells]
                 docs = [row[layout.doc].encode() for row in rows if len(row) == cells]
                 refuse_grades_as_documents(Strings.packed(docs), grades, path)

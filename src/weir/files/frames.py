@@ -24,7 +24,15 @@ from weir.core.roles import GRADES, refuse_grades_as_documents, warn_exchanged
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, WeirError
-from weir.files.column_names import Kind, is_named, origin_column, part_columns, rank_column, three_columns
+from weir.files.column_names import (
+    Kind,
+    is_named,
+    origin_column,
+    part_columns,
+    rank_column,
+    row_columns,
+    say_no_grades,
+)
 from weir.files.one_system import REMEDIES, SystemRow, refuse_several_systems
 from weir.files.parsers import Source
 from weir.files.runs import (
@@ -95,6 +103,8 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
     queries, query, docs, doc, values = _three(columns, "run")
     if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
         raise BadRanking("the score column holds text; convert it to numbers first")
+    if any(issubclass(kind, (bool, np.bool_)) for kind in set(map(type, values))):
+        raise BadRanking("the score column holds true and false; expected numbers")
     try:
         scores: NDArray[np.float64] = np.array(values, np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -167,8 +177,8 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
 
 
 def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:
-    """Return a frame as {query: {document: number}}; None for other values, from 20,000 rows, and with ranks, origins
-    or repeated documents.
+    """Return a frame as {query: {document: number}}; None for other values, from 20,000 rows, with ranks, origins or
+    repeated documents, and without grades.
 
     Raises BadValue for missing or ambiguous columns.
     """
@@ -182,10 +192,12 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
         return None
     _refuse_several_parts(columns, kind)
     listed, rows = list(columns), defaultdict[object, dict[object, object]](dict)
-    three = [columns[listed[at]]() for at in three_columns(listed, kind)]
-    for query, document, number in zip(*three, strict=True):
+    cells = [columns[listed[at]]() for at in row_columns(listed, kind)]
+    if len(cells) < 3:
+        return None  # `qrels_from` says so
+    for query, document, number in zip(*cells, strict=True):
         rows[query][document] = number
-    return dict(rows) if sum(map(len, rows.values())) == len(three[0]) else None
+    return dict(rows) if sum(map(len, rows.values())) == len(cells[0]) else None
 
 
 def is_columns(value: Mapping[Any, Any]) -> bool:
@@ -280,7 +292,7 @@ def _nested(value: object, what: str, number: str) -> Mapping[Any, Any]:
 def _refuse_several_parts(columns: Columns, kind: Kind) -> None:
     listed = list(columns)
     for at, part in part_columns(listed, kind):
-        used = three_columns(listed, kind)[0], at, rank_column(listed, kind)
+        used = row_columns(listed, kind)[0], at, rank_column(listed, kind)
         cells = [columns[listed[one]]() for one in used if one is not None]
 
         def rows(cells: Sequence[Sequence[object]] = cells) -> Iterator[SystemRow]:
@@ -295,8 +307,11 @@ def _refuse_several_parts(columns: Columns, kind: Kind) -> None:
 
 def _three(columns: Columns, kind: Kind) -> tuple[Ids, Int32, Ids, Int32, Sequence[object]]:
     listed = list(columns)
-    names = [listed[at] for at in three_columns(listed, kind)]
-    query, doc, number = (columns[name]() for name in names)
+    names = [listed[at] for at in row_columns(listed, kind)]
+    query, doc, *numbers = (columns[name]() for name in names)
+    if not numbers:
+        say_no_grades("the judgments")
+    number = numbers[0] if numbers else [1] * len(doc)
     if not len(query) == len(doc) == len(number):
         raise BadValue(f"the columns {', '.join(names)} hold {len(query)}, {len(doc)} and {len(number)} rows")
     return *_numbered(query, names[0]), *_numbered(doc, names[1]), number
@@ -380,7 +395,8 @@ def _is_nested(value: object) -> TypeGuard[Nested]:
 
 
 def _holds_mappings(row: Mapping[Any, Any]) -> bool:
-    return any(issubclass(kind, Mapping) for kind in set(map(type, row.values())))
+    kinds = set(map(type, row.values()))
+    return not kinds <= {float, int} and any(issubclass(kind, Mapping) for kind in kinds)
 
 
 def _refuse_other_types(what: str, judged: Iterable[object], ranked: Iterable[object]) -> None:

@@ -23,7 +23,7 @@ from weir.core.qrels import Origins
 from weir.core.roles import refuse_grades_as_documents
 from weir.core.strings import Bytes, Strings, first_repeated, take_strings
 from weir.errors import BadRanking, FormatError, WeirError
-from weir.files.column_names import Kind, origin_column, part_columns, rank_column, say_unread, three_columns
+from weir.files.column_names import Kind, origin_column, part_columns, rank_column, row_columns, say_unread
 from weir.files.json_record import json_fault, require_values
 from weir.files.parsers import (
     BLOCK_ROWS,
@@ -275,7 +275,7 @@ def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
             continue
         if not names:
             columns = list(records.rows[0])
-            names = [columns[at] for at in three_columns(columns, kind, path)]
+            names = [columns[at] for at in row_columns(columns, kind, path)]
             at = rank_column(columns, kind)
             place = None if at is None else columns[at]
         columns += _further_fields(path, columns, records, kind)
@@ -301,9 +301,11 @@ def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
                     f"at most {IDENTIFIER_BYTES:,} bytes",
                 )
                 raise FormatError(path, long, expected, records.line_number(i))
-        score = np.array([_finite(row.get(names[2])) for row in records.rows], np.float64)
-        if np.isnan(score).any():
-            raise refuse(int(np.isnan(score).argmax()), names[2], "a finite number")
+        score = np.ones(len(records.rows))
+        for name in names[2:]:
+            score = np.array([_finite(row.get(name)) for row in records.rows], np.float64)
+            if np.isnan(score).any():
+                raise refuse(int(np.isnan(score).argmax()), name, "a finite number")
         queries, docs = ids
         first = np.flatnonzero(differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths()))
         rank = (
@@ -339,7 +341,7 @@ def _further_fields(path: Path, columns: list[str], records: Records, kind: Kind
 
 def _used(columns: list[str], kind: Kind, path: Path) -> object:
     found = rank_column(columns, kind), origin_column(columns, kind), part_columns(columns, kind)
-    return three_columns(columns, kind, path), found
+    return row_columns(columns, kind, path), found
 
 
 def _finite(value: object) -> float:

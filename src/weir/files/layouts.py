@@ -22,6 +22,7 @@ from weir.files.text_files import (
     named_file,
     open_bytes,
     read_toml,
+    refuse_pack,
 )
 
 # Parts of a collection: documents, queries and judgments in a folder, a zip or a TOML file.
@@ -172,6 +173,11 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
         if (path / RESULT_RECORD).is_file():
             whole = f"systems of {path.parent.parent} are compared by naming that folder alone"
             raise FormatError(path, "rankings of a system", f"judgments or a collection; {whole}")
+        if results := sorted(record.parent for record in path.glob(f"*/*/{RESULT_RECORD}")):
+            named = " and ".join(map(str, results[:2]))
+            expected = f"judgments or a collection; its results are named by their folders, such as {named}"
+            raise FormatError(path, "a results folder of weir run", expected)
+        refuse_pack(path)
         names = ", ".join((*DOCUMENTS, *QUERIES, "qrels/*.tsv"))
         near = [str(part.member or part.path.name) for part in layout.called]
         if path.is_dir() and any((path / one).is_file() for one in SAVED):

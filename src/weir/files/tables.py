@@ -22,8 +22,9 @@ from weir.files.column_names import (
     origin_column,
     part_columns,
     rank_column,
+    row_columns,
+    say_no_grades,
     say_unread,
-    three_columns,
 )
 from weir.files.one_system import SystemRow
 from weir.files.parsers import BLOCK_ROWS, RankingBlock, ReadOptions, Source, TableChunk, table_blocks
@@ -71,7 +72,8 @@ def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
     with table_errors(path):
         if parquet and path.stat().st_size > _CODED_BYTES:
             _refuse_long_identifiers(path, columns[:2])
-        yield from _chunks(_batches(path, columns, parquet), columns, kind, path)
+        batches = _batches(path, columns, parquet, coded=columns[0])
+        yield from _chunks(batches, columns, kind, path)
 
 
 def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library's frame
@@ -110,7 +112,7 @@ def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Itera
         if not _has_several(_batches(path, [columns[1]], parquet)):
             return
         row = 0
-        for batch in _batches(path, columns, parquet):
+        for batch in _batches(path, columns, parquet, coded=columns[0]):
             values = [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in columns]
             for cells in zip(*values, strict=True):
                 row += 1
@@ -171,15 +173,17 @@ def _schema(path: Path, parquet: bool) -> Arrow:
         return reader.schema
 
 
-def _batches(path: Path, columns: list[str], parquet: bool, rows: int = BLOCK_ROWS) -> Iterator[Arrow]:
+def _batches(
+    path: Path, columns: list[str], parquet: bool, rows: int = BLOCK_ROWS, coded: str = ""
+) -> Iterator[Arrow]:
     if parquet:
-        # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row; in
-        # small files a text that stands in many rows is counted as often before it is copied.
+        # A query fills many rows: its code is read instead of its text. Texts that differ from row to row would all
+        # be held as codes; in small files a text that stands in many rows is counted as often before it is copied.
         plain = _opened_parquet(path, [])
         leaves = [plain.schema.column(at) for at in range(len(plain.schema))]
         small = path.stat().st_size <= _CODED_BYTES
-        coded = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-        file = _opened_parquet(path, [one for one in coded if small or one == columns[0]])
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        file = _opened_parquet(path, [one for one in texts if small or one == coded])
         facts = file.metadata
         # Of a group, not of its columns: asked for a damaged one of these, pyarrow ends the process.
         sizes = (facts.row_group(group).total_byte_size for group in range(facts.num_row_groups))
@@ -328,16 +332,16 @@ def _pieces(batch: Arrow, rows: int = BLOCK_ROWS) -> Iterator[Arrow]:
 def _chunks(batches: Iterator[Arrow], columns: list[str], kind: Kind, path: object) -> Iterator[TableChunk]:
     row = 0
     for batch in batches:
-        query_at, doc_at, number_at = (_Column(path, name, row) for name in columns[:3])
-        query, doc, number, *ranks = (batch.column(batch.schema.get_field_index(name)) for name in columns)
+        query_at, doc_at, *_ = where = [_Column(path, name, row) for name in columns[:3]]
+        query, doc, *numbers = (batch.column(batch.schema.get_field_index(name)) for name in columns)
         if batch.num_rows:
-            if kind == "qrels" and path != "frame":
-                _refuse_exchanged(doc, number, path)
-            score = _numbers(number, number_at, kind)
+            if kind == "qrels" and path != "frame" and numbers:
+                _refuse_exchanged(doc, numbers[0], path)
+            score = _numbers(numbers[0], where[2], kind) if numbers else np.ones(batch.num_rows)
             query = _plain(query, query_at)
             first = _changes(query)
             queries = _texts(_plain(query.take(as_arrow(first)), query_at), query_at)
-            rank = _ranks(ranks[0]) if ranks else None
+            rank = _ranks(numbers[1]) if len(numbers) > 1 else None
             yield TableChunk(queries, first, _texts(_plain(doc, doc_at), doc_at), score, rank)
         row += batch.num_rows
 
@@ -350,10 +354,12 @@ def _refuse_exchanged(doc: Arrow, number: Arrow, path: object) -> None:
 
 
 def _read_columns(names: list[str], kind: Kind, path: object = None) -> tuple[int, ...]:
-    rank, three = rank_column(names, kind), three_columns(names, kind, path)
+    rank, positions = rank_column(names, kind), row_columns(names, kind, path)
     if path is not None:
         say_unread(path, names, kind)
-    return *three, *(() if rank is None else (rank,))
+    elif len(positions) == 2:
+        say_no_grades("the judgments")
+    return *positions, *(() if rank is None else (rank,))
 
 
 def _ranks(column: Arrow) -> Float64 | None:

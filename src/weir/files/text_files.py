@@ -146,7 +146,22 @@ def known_bytes(file: BinaryIO, name: object) -> BinaryIO:
     return file
 
 
+def refuse_pack(path: Path) -> None:
+    """Raise FormatError for a pack of `weir submit pack`, whose results are read once it is unzipped."""
+    import zipfile  # seldom needed
+
+    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        if "manifest.json" in names and any(name.startswith("results/") for name in names):
+            expected = (
+                "it unzipped: its folder results/ is a results folder (weir submit verify checks a pack)"
+            )
+            raise FormatError(path, "a pack of results", expected)
+
+
 def _refuse_foreign(begins: bytes, name: object) -> None:
+    if begins.startswith(b"PK") and isinstance(name, Path):
+        refuse_pack(name)
     for magic, data, expected in _FOREIGN:
         if begins.startswith(magic) and not JOURNAL_HEAD.match(begins):
             raise FormatError(name, data, expected)

@@ -30,7 +30,7 @@ from weir.files.column_names import (
     Kind,
     origin_column,
     rank_column,
-    three_columns,
+    row_columns,
 )
 from weir.files.formats import FORMATS, format_of, kind_of_file, named_format, names_of_columns
 from weir.files.journal_labels import is_journal
@@ -204,7 +204,7 @@ def _columns_lost(source: Path, kind: Kind) -> tuple[str, ...]:
         columns = list(dict.fromkeys([*columns, *(name for _, row in json_rows(source) for name in row)]))
     if not columns:
         return ()
-    used = {*three_columns(columns, kind), rank_column(columns, kind), origin_column(columns, kind)}
+    used = {*row_columns(columns, kind), rank_column(columns, kind), origin_column(columns, kind)}
     return tuple(name for n, name in enumerate(columns) if n not in used and name.strip())
 
 
@@ -340,7 +340,10 @@ def _holding(ids: Strings, any_of: bytes) -> Int64:
 def _delimited(value: Run | Qrels, separator: str, head: tuple[str, ...]) -> _Texts:
     more = (ORIGIN,) if isinstance(value, Qrels) and value.origin is not None else ()
     yield separator.join([*head, *more]) + "\n", 0
-    queries = _quoted(value.queries.strings, separator)
+    # A line may not begin with a byte order mark, which readers take for another file's.
+    queries = [
+        f'"{one}"' if one.startswith("\ufeff") else one for one in _quoted(value.queries.strings, separator)
+    ]
     for block in _ranked_blocks(value):
         docs, numbers = _quoted(block.docs, separator), block.row_texts(isinstance(value, Run))
         if block.origins is not None:

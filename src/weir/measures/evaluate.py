@@ -266,7 +266,8 @@ def _all_found(judged: Judged) -> bool:
 def check_shared_queries(
     judged: Judged, run: Callable[[], Run], qrels: Callable[[], object], path: Path | None = None
 ) -> None:
-    """Raise BadValue if no query of the run is judged, or if columns, or run and judgments, are exchanged.
+    """Raise BadValue if the run is empty, if no query of it is judged, or if columns, or run and judgments, are
+    exchanged; for a file that is empty FormatError.
 
     run, qrels: return the run and its judgments if needed.
     path: the run's file, for the message.
@@ -275,6 +276,11 @@ def check_shared_queries(
     """
     where = "" if path is None else f"{path}: "
     answered = int(np.count_nonzero(judged.answered))
+    if len(judged) and not (answered or judged.ignored):
+        expected = "at least one document for one query"
+        if path is not None:
+            raise FormatError(path, "no ranking", expected)
+        raise BadValue(f"the run holds no ranking; expected {expected}")
     # Runs of many queries, few of them judged, are common: their judged documents tell that nothing is exchanged.
     strangers = 0 < judged.ignored >= answered >= len(judged.rank)
     judgments = qrels() if len(judged) and (strangers or not len(judged.rank)) else None
@@ -381,8 +387,6 @@ def _joined_file(
             ranked = ranked.by_identifier(queries)
             ranked = permitted(ranked, queries)
         judged = joined(ranked_by(ranked, conventions), qrels)
-    if not (judged.ignored or judged.answered.any()):
-        raise FormatError(run, "no ranking", "at least one document for one query")
     check_shared_queries(judged, lambda: read_run(run), lambda: qrels, run)
     return judged
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, Literal, TypeAlias, TypeVar
 
@@ -346,8 +346,8 @@ EncodeFunction: TypeAlias = Callable[[list[str]], object]
 class ObjectEncoder:
     """An encoder that calls a user's Python object."""
 
-    query: EncodeFunction
-    document: EncodeFunction
+    query: EncodeFunction = field(compare=False)
+    document: EncodeFunction = field(compare=False)
     identity: Identity
     similarity: str = "cosine"
     """"dot", or "cosine", which scales vectors to length 1."""

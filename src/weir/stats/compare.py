@@ -251,6 +251,8 @@ class ScoreTable:
     """Collection of which the dataset is a split; splits of a collection count once in a mean over datasets."""
     asked: str = ""
     """Fingerprints of judgments and queries (`Origin.asked`); "" if not known."""
+    newer: str = ""
+    """Fingerprints of the collection's newer version (`Origin.newer`); "" for the newest."""
     answered: NDArray[np.bool_] | None = None
     """bool[systems, columns]: whether a system answered a query; None like `queries`."""
 
@@ -510,6 +512,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
         queries=Ids(names).take(np.flatnonzero(shared)),
         unit_of=first.origin.collection or dataset,
         asked=first.origin.asked,
+        newer=first.origin.newer,
         answered=np.stack(answered)[:, shared],
     )
 

@@ -281,6 +281,7 @@ def _diff_tables(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
             f"({change(moves.second_mean - moves.first_mean)}) on {count(queries)} queries",
             f"{moves.second} {words[0]} {count(len(moves.won))}, {words[1]} {count(len(moves.lost))}, "
             f"{words[2]} {count(len(moves.tied))}",
+            *(str(note) for note in moves.notes if note.decisive),
         ]
         for name, listed in zip(words[3:6], (moves.won, moves.lost, moves.tied), strict=True):
             more = f" … and {count(len(listed) - LISTED)} more"
@@ -298,7 +299,7 @@ def _diff_tables(results: Sequence[QueryDifferences]) -> tuple[Table, ...]:
                 f"{words[3]}, {words[4]}: by any difference, however small; equal scores: documents by descending "
                 "identifier, as trec_eval",
                 *([left_out] if moves.left_out else []),
-                *map(str, moves.notes),
+                *(str(note) for note in moves.notes if not note.decisive),
             )
         )
     return tuple(tables)

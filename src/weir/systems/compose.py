@@ -48,7 +48,7 @@ from weir.systems.protocol import (
     no_parts,
     searches_once_indexed,
 )
-from weir.systems.restricted import asked_further, restricted_search
+from weir.systems.restricted import asked_further, permitted_only, restricted_search
 
 if TYPE_CHECKING:
     from weir.systems.dense_search import VectorEncoder
@@ -196,6 +196,7 @@ class FunctionSearcher:
     __repr__ = index_repr
 
     @checked
+    @permitted_only
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         check_k(k)
         texts = dict(zip(queries.ids, queries.text, strict=True))

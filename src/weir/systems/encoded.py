@@ -31,7 +31,7 @@ from weir.systems.protocol import (
     check_k,
     index_repr,
 )
-from weir.systems.restricted import deepened, scored_candidates
+from weir.systems.restricted import deepened, permitted_only, scored_candidates
 from weir.systems.vectors import store as stores
 from weir.systems.vectors.approximate import Loss
 from weir.systems.vectors.exact_search import Found
@@ -244,6 +244,7 @@ class EncodedSearcher(Generic[L, Q, D]):
             raise error.of(queries.ids[error.number]) from None
 
     @checked
+    @permitted_only
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         check_k(k)
         filled = with_text(queries)

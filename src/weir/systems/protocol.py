@@ -129,8 +129,8 @@ ANSWERS = 1000
 
 @runtime_checkable
 class Searcher(Protocol):
-    """An immutable index of a corpus; `search` may ignore the queries' candidates, exclusions and filters,
-    which `restricted_search` applies."""
+    """An immutable index of a corpus; of Weir's own, `search` applies the queries' candidates, exclusions and
+    filters; for any other, `restricted_search` applies them."""
 
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the k best documents of each query, or fewer, in the order of `queries`; raises BadValue for

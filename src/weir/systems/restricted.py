@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from functools import wraps
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int64
 from weir.errors import ServiceError, warn_of_ranking
-from weir.systems.protocol import IN_MEMORY, Context, Scorer, Searcher
+from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Scorer, Searcher
 
 CANDIDATE_DEPTH = 1 << 14
 """First depth of the search if queries list candidates."""
@@ -26,6 +27,17 @@ LOWEST_SCORE = -float(np.finfo(np.float32).max)
 """Score of a pair that a scorer cannot score."""
 BLOCK_ROWS = 1 << 24
 """Results held in memory at a time."""
+
+
+S_contra = TypeVar("S_contra", bound=Searcher, contravariant=True)
+
+
+class SearchMethod(Protocol[S_contra]):
+    """The method `search` of a searcher."""
+
+    def __call__(
+        self, searcher: S_contra, /, queries: Queries, k: int = ..., context: Context = ...
+    ) -> Run: ...
 
 
 @runtime_checkable
@@ -60,6 +72,17 @@ def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Con
     if searcher.costs().repeatable:
         return deepened(searcher, queries, k, context)
     return asked_further(searcher, queries, k, context)
+
+
+def permitted_only(search: SearchMethod[S_contra]) -> SearchMethod[S_contra]:
+    """Return a `search` that applies the queries' candidates, exclusions and filters, for one that ignores them."""
+
+    @wraps(search)
+    def within(self: S_contra, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
+        free = unrestricted(queries) is queries
+        return search(self, queries, k, context) if free else restricted_search(self, queries, k, context)
+
+    return within
 
 
 def asked_further(

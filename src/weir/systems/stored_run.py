@@ -32,7 +32,7 @@ from weir.systems.protocol import (
     no_parts,
     only_time,
 )
-from weir.systems.restricted import candidate_rows, note_lacking
+from weir.systems.restricted import candidate_rows, note_lacking, permitted_only, unrestricted
 
 # ----------
 # A file of rankings as a system.
@@ -151,6 +151,7 @@ class StoredRunSearcher:
     __repr__ = index_repr
 
     @checked
+    @permitted_only
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the first k results of each query; warns (RankingWarning) of queries without a ranking and
         dropped rows.
@@ -177,7 +178,7 @@ class StoredRunSearcher:
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         longest = int(np.diff(self.run.ptr).max(initial=1))
-        whole = self.search(queries, max(k, longest), context)
+        whole = self.search(unrestricted(queries), max(k, longest), context)
         kept = whole.allowed(queries)
         lost = np.diff(whole.ptr) - np.diff(kept.ptr)
         listed = queries.metadata is not None and queries.metadata.candidates is not None

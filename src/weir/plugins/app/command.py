@@ -45,6 +45,9 @@ def command(folder: Path, runs: tuple[Path, ...], given: Given, port: int | None
     elif given:
         raise BadValue("found measures without files of rankings; a results folder has its own")
     elif folder.is_file():
+        from weir.files.text_files import refuse_pack
+
+        refuse_pack(folder)
         raise BadValue(
             f"found {folder} alone; expected a results folder, or judgments and one or more files of rankings, such as "
             f"{folder} after.csv"

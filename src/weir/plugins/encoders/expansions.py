@@ -35,6 +35,7 @@ from weir.systems.lexical.rm3 import RM3, RM3Searcher
 from weir.systems.lexical.terms import TermTable
 from weir.systems.protocol import ANSWERS, IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, index_repr
 from weir.systems.rerank.reranking import Steps
+from weir.systems.restricted import permitted_only
 from weir.systems.vectors.store import RAW, EncodingBlocks, RowStore, encoded_rows
 
 # ----------
@@ -281,6 +282,7 @@ class ExpandedSearcher:
     __repr__ = index_repr
 
     @checked
+    @permitted_only
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         return replace(self.inner.search(queries, k, context), name=str(self.system))
 

@@ -13,13 +13,17 @@ from weir.cli.terminal import as_options
 from weir.plugins import importing
 
 
+def _joined(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> str:
+    return ",".join(given)
+
+
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=PATH)
 @click.option("-o", "--out", "output", required=True, type=FOLDER,
               help="The folder to write; an older import there is replaced, anything else is refused.")  # fmt: skip
-@click.option("--columns", default="", metavar="ROLE=COLUMN,...",
+@click.option("--columns", multiple=True, callback=_joined, metavar="ROLE=COLUMN,...",
               help="Which column is which, as in query=q,doc=url,grade=ctr, by name or number; each file takes "
-                   "those that it has.")  # fmt: skip
+                   "those that it has. Repeatable.")  # fmt: skip
 @click.option("--as", "as_kind", multiple=True, metavar="[FILE=]KIND",
               help="What a file is, or all of them; docs/import.md lists the kinds. Repeatable.")  # fmt: skip
 @options("weir.plugins.importing.importer.import_files", "corpus", corpus={"type": PATH})
@@ -27,7 +31,7 @@ from weir.plugins import importing
     "weir.plugins.importing.items.Choices",
     "grades judges words between clicks impressions allow_disjoint allow_loss strict",
     "choices",
-    grades={"metavar": "round|scale=N|threshold=X|WORD=N,..."},
+    grades={"metavar": "round|scale=N|threshold=X|WORD=N,...", "multiple": True, "callback": _joined},
     judges={"type": click.Choice(["max", "min", "mean", "majority"])},
     words={"type": click.Choice(["all", "any"])},
     between={"metavar": "MARK"},

@@ -97,7 +97,7 @@ class TableRow:
 def parse_columns(text: str) -> dict[str, str]:
     """Return {role: column} from text such as `query=q,doc=url,grade=3`; a column is a name, or a number from 1.
 
-    Raises BadValue for another form, and for a repeated role; roles are not looked up.
+    Raises BadValue for another form, and for two columns of a role; roles are not looked up.
     """
     roles: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -106,8 +106,10 @@ def parse_columns(text: str) -> dict[str, str]:
             raise BadValue(
                 f"`columns`: found '{part}'; expected role=column, as in query=q,doc=url,grade=ctr"
             )
-        if role in roles:
-            raise BadValue(f"`columns`: found {role} twice; expected each role once")
+        if roles.get(role, column) != column:
+            raise BadValue(
+                f"`columns`: found {role} as {roles[role]} and as {column}; expected each role once"
+            )
         roles[role] = column
     return roles
 

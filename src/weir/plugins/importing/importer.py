@@ -301,6 +301,8 @@ class ImportReport:
     """One record for each given file, in order."""
     refused: tuple[str, ...]
     """One line for each file that was refused."""
+    replaced: bool = False
+    """True if an older import in the folder was replaced."""
 
     def lines(self) -> list[str]:
         """Return the lines that `weir data import` prints."""
@@ -318,7 +320,8 @@ class ImportReport:
             for one in whole["written"]
             if one.startswith("runs/") and one.endswith(".json")
         ]
-        lines = [*map(_file_line, self.files), f"{self.folder}: {', '.join(parts)}", *notes]
+        older = ", in place of an older import" * self.replaced
+        lines = [*map(_file_line, self.files), f"{self.folder}: {', '.join(parts)}{older}", *notes]
         return [printable(line) for line in lines]
 
 
@@ -421,7 +424,7 @@ def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatche
     """
     if not request.files:
         raise BadValue("no file to import; expected at least one")
-    check_replaceable(folder, REPORT, _OWN_FILES, "weir data import")
+    older = check_replaceable(folder, REPORT, _OWN_FILES, "weir data import")
     if not request.choices.allow_loss:
         _refuse_missing_shards(file.path for file in request.files)
     with document_spill() as spill:
@@ -457,7 +460,8 @@ def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatche
         if not own_documents and request.corpus is not None and any(map(_needs_documents, files)):
             _spill_corpus(request.corpus, spill, watch)
         names = [str(file.path) for file in request.files]
-        return write_collection(files, names, folder, spill, errors, request, own_documents)
+        written = write_collection(files, names, folder, spill, errors, request, own_documents)
+        return replace(written, replaced=older)
 
 
 _REASONS_SHOWN = 3  # of refused files

@@ -62,6 +62,7 @@ from weir.systems.remote.remote_searcher import (
     kept_ranking,
     settings_value,
 )
+from weir.systems.restricted import permitted_only
 from weir.systems.vectors.approximate import Loss
 from weir.systems.vectors.store import StoredRows
 
@@ -970,6 +971,7 @@ class ElasticSearcher:
         return self.dense.encoder.load(settings_of_weir().device)
 
     @checked
+    @permitted_only
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         index, settings = self.index, self.index.settings
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)

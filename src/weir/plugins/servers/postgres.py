@@ -56,6 +56,7 @@ from weir.systems.remote.remote_searcher import (
     kept_ranking,
     settings_value,
 )
+from weir.systems.restricted import permitted_only
 from weir.systems.vectors.approximate import Loss
 from weir.systems.vectors.store import StoredRows
 
@@ -701,6 +702,7 @@ class _PostgresSearcher:
         return self.dense.encoder.load(settings().device)
 
     @checked
+    @permitted_only
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         service = RemoteService(

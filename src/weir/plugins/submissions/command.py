@@ -39,8 +39,8 @@ def pack_command(folder: Path, out: Path, given: Given) -> None:
     """Pack results for a leaderboard or a reviewer.
 
     FOLDER: a results folder of weir run. The pack holds rankings, scores of every query, records of how they
-    were made and what they cost, and a hash of everything; no texts and no judgments. The same folder gives
-    the same bytes.
+    were made and what they cost, and a hash of everything; no texts and no judgments. It is a zip: its folder
+    results/ is a results folder. The same folder gives the same bytes.
     """
     packed = weir.pack_results(folder, out, **given)
     show_tables(packed.tables())
@@ -75,7 +75,8 @@ def verify_command(file: Path, given: Given, quiet: bool) -> int:
 
     Checks files against the manifest, means against values, scores against the rankings and the collection's
     judgments, names and keys against the declarations. Each difference is named. Exit code 1: the pack has
-    one and is refused; 3: not all was checked, since a collection is not on this machine.
+    one and is refused; 2: no pack, or a zip that cannot be unpacked; 3: not all was checked, since a
+    collection is not on this machine.
     """
     with api.progress.Progress(quiet) as progress:
         verification = weir.verify_pack(file, progress=progress, **given)

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -27,7 +28,7 @@ from weir.core.results import result_html, result_text
 from weir.core.rounding import bytes_text, counted
 from weir.core.scores import Note
 from weir.core.tables import Table, sentences, table_of
-from weir.errors import FormatError, StoreError, WeirError
+from weir.errors import BadValue, FormatError, StoreError, WeirError
 from weir.experiment.results import (
     ResultCell,
     by_collection,
@@ -38,8 +39,9 @@ from weir.experiment.results import (
     finished_and_lacking,
     finished_cells,
     missing_results,
+    newest_cells,
 )
-from weir.experiment.stages import RECORD, read_record
+from weir.experiment.stages import RECORD, flattened, read_record
 from weir.experiment.verify import VERDICTS, Verdict, verified
 from weir.files.atomic import atomic_file, temporary_folder
 from weir.files.downloads import extract
@@ -53,6 +55,7 @@ MANIFEST = "manifest.json"
 RESULTS = "results"
 _FIRST_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say: the same files make the same bytes
 _EXPECTED = "a pack that weir submit pack has written"
+_NAMED = 3  # paths of a note
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +70,10 @@ class Pack:
     bytes: int
     note: str = ""
     left_out: tuple[str, ...] = ()
-    """A sentence on each result left out because other judgments scored it, and on results that are missing."""
+    """A sentence on each result left out because other judgments scored it or its collection changed, and on results
+    that are missing."""
+    places: tuple[str, ...] = ()
+    """Absolute paths of this machine that the packed records name, such as folders of collections."""
 
     def tables(self) -> tuple[Table, ...]:
         lines = [["collection", "system"], *map(list, self.cells)]
@@ -80,8 +86,10 @@ class Pack:
         return frames.columns_of({"dataset": dataset, "system": system} for dataset, system in self.cells)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on facts that a pack cannot prove, and on results left out."""
-        return (Note(UNPROVED), *map(Note, self.left_out))
+        """Return notes on facts that a pack cannot prove, on paths that its readers see, and on results left out."""
+        more = f" and {len(self.places) - _NAMED} more" * (len(self.places) > _NAMED)
+        named = f"readers of the pack see paths of this machine: {', '.join(self.places[:_NAMED])}{more}"
+        return (Note(UNPROVED), *[Note(named)] * bool(self.places), *map(Note, self.left_out))
 
     __repr__ = result_text
     _repr_html_ = result_html
@@ -158,7 +166,10 @@ def pack_results(
     and if the pack cannot be written.
     """
     root = path_of(folder)
-    cells, outdated = current_cells(chosen_cells(finished_cells(root), datasets, systems))
+    newest, older = newest_cells(chosen_cells(finished_cells(root), datasets, systems))
+    cells, outdated = current_cells(newest)
+    if not cells:
+        raise BadValue("; ".join([*older, *outdated]))
     cells = by_collection(cells)
     files = {name: path for cell in cells for name, path in _files_of(root, cell)}
     hashes = {name: content_hash(path) for name, path in sorted(files.items())}
@@ -180,8 +191,14 @@ def pack_results(
         archive.close()
         size_packed = temporary.stat().st_size
     held = tuple((cell.dataset, cell.label) for cell in by_split(cells))
-    left_out = (*outdated, *missing_results(root, datasets, systems))
-    return Pack(str(out), digest, held, size_packed, note, left_out)
+    left_out = (*older, *outdated, *missing_results(root, datasets, systems))
+    return Pack(str(out), digest, held, size_packed, note, left_out, _places_in(cells))
+
+
+def _places_in(cells: Sequence[ResultCell]) -> tuple[str, ...]:
+    records = [record for cell in cells for _, record in (*cell.stages, *cell.scored)]
+    values = {value for record in records for _, value in flattened("", record.to_json())}
+    return tuple(sorted(value for value in values if Path(value).is_absolute()))
 
 
 def _digest(hashes: Mapping[str, str]) -> str:
@@ -243,11 +260,22 @@ def verify_pack(
             return Verification(str(path), str(manifest["content"]), tuple(problems), (), ())
         try:
             verdicts = verified(root / RESULTS, progress, fetch, places)
-            cells, _ = finished_and_lacking(root / RESULTS)  # damage is among the verdicts
         except WeirError as error:
             return Verification(str(path), str(manifest["content"]), (_inside(error, root),), (), ())
-        if sorted([c.dataset, c.label] for c in cells) != sorted(manifest["cells"]):
-            problems.append("its cells are not those that the manifest names")
+        try:
+            cells, _ = finished_and_lacking(root / RESULTS)  # damage is among the verdicts
+        except WeirError:  # as of records that are all damaged
+            cells = []
+        named, there = map(Counter, (map(tuple, manifest["cells"]), ((c.dataset, c.label) for c in cells)))
+        problems += [
+            f"the manifest names {system} on {dataset}, which no whole record holds"
+            for dataset, system in named - there
+        ]
+        problems += [
+            f"{system} on {dataset} is not named in the manifest" for dataset, system in there - named
+        ]
+        if not cells and not problems:
+            problems.append("holds no result")
         for one in verdicts:
             own = one.problems if one.kind != "index" else _index_problems(root / RESULTS / one.folder)
             problems += [f"{one.folder}: {problem}" for problem in own]

@@ -41,6 +41,7 @@ from weir.experiment.results import (
     dataset_names,
     finished_cells,
     largest_k,
+    newest_cells,
     not_as_published,
     with_repeats,
 )
@@ -147,7 +148,7 @@ def leaderboard(
     FormatError for a folder without packs, BadValue if none has the measure, for a measure without a better
     direction, and if `out` holds anything else.
     """
-    check_replaceable(path_of(out), "api/index.json", _OWN_FILES, "weir submit leaderboard")
+    older = check_replaceable(path_of(out), "api/index.json", _OWN_FILES, "weir submit leaderboard")
     if problem := no_direction_note([measure]):
         raise BadValue(f"{problem[0]}; rank by another measure")
     folder = path_of(submissions)
@@ -180,10 +181,12 @@ def leaderboard(
         raise BadValue(f"no pack holds verified scores by {measure}{why}")
     comparisons = [compared(one) for one in _tables(grid, measure) if one.comparable]
     boards, notes = _boards(rows, comparisons, trained, grid), cell_notes(shown, [measure])
-    site = Site(str(out), measure, boards, tuple(rows), tuple(refused), (*map(Note, unshown), *notes))
+    replaced = [Note(f"the older leaderboard in {out} was replaced")] * older
+    remarks = (*map(Note, unshown), *notes)
+    site = Site(str(out), measure, boards, tuple(rows), tuple(refused), remarks)
     with atomic_dir(path_of(out)) as temporary_site:
         _write(site, comparisons, provenance, temporary_site)
-    return site
+    return replace(site, remarks=(*remarks, *replaced))
 
 
 def _cells_with_measure(
@@ -211,13 +214,15 @@ def _cells_with_measure(
             refused.append((file.name, (*verification.problems, *verification.unchecked)[0]))
             continue
         with temporary_folder("site") as temporary:
-            cells = by_split(finished_cells(unpacked(file, temporary) / RESULTS))
+            newest, older = newest_cells(finished_cells(unpacked(file, temporary) / RESULTS))
+            cells = by_split(newest)
             if reason := _other_judgments(cells, judgments):
                 refused.append((file.name, reason))
                 continue
             for one in cells:
                 judgments.setdefault(_judged(one), (one.judgments, file.name))
             cells, left_out = largest_k(cells)
+            left_out += older
             left_out += [
                 f"{one.called} on {one.dataset} is left out, not having been scored by {measure}"
                 for one in cells
@@ -357,7 +362,7 @@ def _boards(
     ) -> dict[tuple[str, str], Verdict]:
         units = dict[str, list[ScoreTable]]()
         tables = _tables({key: values for key, values in cells.items() if key[0] in of}, rows[0].measure)
-        first = counted_once((one.dataset, one.asked) for one in tables for _ in one.systems)
+        first = counted_once((one.dataset, one.asked, one.newer) for one in tables for _ in one.systems)
         counted = [one for one in tables if first[one.dataset] == one.dataset]
         unit_of = unit_names({one.dataset: one.unit_of for one in counted})
         for one in counted:
@@ -403,7 +408,7 @@ def rank_ranges(
     verdicts: {(system, other): verdict across the collections that both have}.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
-    first = counted_once((row.dataset, row.repeats or row.dataset) for row in rows if row.dataset in datasets)
+    first = counted_once((row.dataset, row.dataset, row.repeats) for row in rows if row.dataset in datasets)
     unit_of = unit_names({row.dataset: row.unit for row in rows if first.get(row.dataset) == row.dataset})
     systems = list(dict.fromkeys(system for _, system in means))
     on_each: dict[str, list[str]] = {system: [] for system in systems}

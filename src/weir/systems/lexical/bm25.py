@@ -66,6 +66,7 @@ from weir.systems.protocol import (
     index_repr,
     only_time,
 )
+from weir.systems.restricted import permitted_only
 
 # ----------
 # Presets, by the tool that they reproduce.
@@ -498,6 +499,7 @@ class BM25Searcher:
         return tuple(tuple(TermTable(words, terms) for terms in part.vocabularies) for part in self.parts)
 
     @checked
+    @permitted_only
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         check_k(k)
         terms = [query_terms(tables, queries.text) for tables in self.tables]

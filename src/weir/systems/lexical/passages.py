@@ -34,7 +34,7 @@ from weir.systems.protocol import (
     check_k,
     index_repr,
 )
-from weir.systems.restricted import unrestricted
+from weir.systems.restricted import permitted_only, unrestricted
 
 # ----------
 # Passages as a corpus: places are stored, texts and names are made when they are read.
@@ -276,6 +276,7 @@ class ChunkedSearcher:
     __repr__ = index_repr
 
     @checked
+    @permitted_only
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         check_k(k)
         every = max(len(self.passages), 1)

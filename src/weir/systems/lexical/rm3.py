@@ -30,6 +30,7 @@ from weir.systems.protocol import (
     index_repr,
     only_time,
 )
+from weir.systems.restricted import permitted_only
 
 MAX_DOCUMENT_SHARE = 0.1
 """Words in a larger share of the documents are never added."""
@@ -124,6 +125,7 @@ class RM3Searcher:
     __repr__ = index_repr
 
     @checked
+    @permitted_only
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         check_k(k)
         corpus = self.first.corpus

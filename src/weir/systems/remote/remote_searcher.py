@@ -38,6 +38,7 @@ from weir.services.answers import (
 from weir.services.requests import CONTINUES
 from weir.systems.composite import AnsweredDocuments, known_rows
 from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, check_k, index_repr
+from weir.systems.restricted import permitted_only
 
 # ----------
 # The fingerprint of a collection that is copied to a server.
@@ -220,6 +221,7 @@ class RemoteSearcher:
     __repr__ = index_repr
 
     @checked
+    @permitted_only
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the service's rankings; stored answers are used unless `context.reuse` is False.
 

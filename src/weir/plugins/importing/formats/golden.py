@@ -13,7 +13,7 @@ from typing import Any
 
 from weir.core.rounding import counted
 from weir.errors import BadValue
-from weir.files.column_names import field_names, fold, of_role, usual
+from weir.files.column_names import field_names, fold, identifier_names, of_role, usual
 from weir.files.formats import MISSING
 from weir.plugins.importing.cells import (
     Cells,
@@ -27,6 +27,7 @@ from weir.plugins.importing.cells import (
     one_of,
     plain_text,
     refuse_no_identifier,
+    take_whole,
 )
 from weir.plugins.importing.contents import (
     Contents,
@@ -72,11 +73,14 @@ from weir.plugins.importing.readers import reader
 _NOTHING = MISSING | {"~"}
 _PLACEHOLDER = re.compile(r"(REPLACE|TODO|FIXME|CHANGE_?ME|PLACEHOLDER)(_[A-Z_0-9]*)?|TBD|\.\.\.")
 _SEVERAL = re.compile(r"\s[|;/•]\s|\n|<br ?/?>|^[^\s:/?]+\s*([|;,]\s*[^\s:/?]+)+$")
+_FILE_NAME = re.compile(r".+\.[A-Za-z]\w{0,4}")
+_JOINING = re.compile(r"\band\b|[,;|+&，；•]")
 _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def _looks_like_several(name: str) -> bool:
-    """Return True if a cell seems to hold several identifiers: separated, or alike but for numbers or suffixes."""
+    """Return True if a cell seems to hold several identifiers: separated, alike but for numbers or
+    suffixes, or names of files."""
     parts = [part for part in _BETWEEN.split(name) if part]
     words = [word for word in re.split(r"[\s,;|]+", name) if word]
     shapes = (
@@ -85,7 +89,9 @@ def _looks_like_several(name: str) -> bool:
         [re.sub(r"^\w+://.*|^.*(?=\.\w+$)", "#", word) for word in words],
     )
     alike = any(len(shape) > 1 and len(set(shape)) == 1 and "#" in shape[0] for shape in shapes)
-    return bool(_SEVERAL.search(name)) or alike
+    joined = [part.strip() for part in _JOINING.split(name)]
+    files = len(joined) > 1 and all(map(_FILE_NAME.fullmatch, joined))
+    return bool(_SEVERAL.search(name)) or alike or files
 
 
 @dataclass(frozen=True)
@@ -458,6 +464,8 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         return _returned
     if "score" not in roles:
         name = roles["doc"]
+        if _names_pairs(contents, roles):
+            return _judged
         raise BadValue(
             f"{contents.path}: the documents in '{name}' may be relevant or returned; add `columns='relevant={name}'`, "
             f"`columns='retrieved={name}'`, or the column of grades"
@@ -480,6 +488,13 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         f"{contents.path}: the whole numbers in '{name}' may be grades or scores; add "
         f"`as_kind={ {contents.path.name: 'qrels'} }` or `as_kind={ {contents.path.name: 'run'} }`"
     )
+
+
+def _names_pairs(contents: Contents, roles: Mapping[str, str]) -> bool:
+    """Return True if two columns name queries and documents unmistakably, in a file that is not called results."""
+    named = identifier_names(contents.columns, "query_id", "query", "doc")
+    called = contents.says("run", "runs", "result", "results", "ranking", "rankings", "retrieved")
+    return len(contents.columns) == 2 == len({*named} & {*roles.values()}) and not called
 
 
 def _refuse_events(contents: Contents, layout: _Layout, rows: list[TableRow]) -> None:
@@ -633,6 +648,7 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
     if isinstance(value, Cells) and not _is_graded(value):
         value = [value]
     if isinstance(value, dict):
+        take_whole(value)
         for doc, doc_grade in value.items():
             yield from _one(layout, key, row, doc, doc_grade)
     elif isinstance(value, list):

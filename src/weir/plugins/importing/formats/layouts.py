@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -191,6 +191,8 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
         )
     text = text_column(contents, name)
     title = _column(contents, "title", name)
+    if not any(map(has_value, ids)):
+        yield from _possible_identifiers(contents, {text, title})
     found = (("doc", name), ("text", text), ("title", title))
     yield from (Used(role, column) for role, column in found if column)
     texts = [] if "text" in contents.roles else usual(contents.columns, "text")
@@ -217,6 +219,13 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
             yield Document(key, row.where, head, _metadata(row))
     if joined:
         yield FileRemark(f"texts that are lists: {joined:,}, their paragraphs joined by blank lines")
+
+
+def _possible_identifiers(contents: Contents, used: Collection[str]) -> Iterator[FileRemark]:
+    for name in usual(contents.columns, "doc"):
+        values = [plain_text(dict.get(row.fields, name)) for row in contents.rows]
+        if name not in used and all(values) and len(set(values)) == len(values):
+            yield FileRemark(f"'{name}' may identify the documents; if so, say `columns='doc={name}'`")
 
 
 def _identifiers_within(contents: Contents, own: str) -> tuple[str, list[str], list[Any]]:

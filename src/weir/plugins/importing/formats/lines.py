@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from weir.errors import BadValue
-from weir.files.column_names import field_names, fold
+from weir.files.column_names import field_names, fold, names_rows
 from weir.files.formats import BLANKS, TREC_COLUMNS, columns_of, say_remarks, second_column, trec_fault
 from weir.files.one_system import mixed_row
 from weir.files.pickles import is_pickle
@@ -183,7 +183,9 @@ def qrels_lines(contents: Contents) -> Iterator[Item]:
     Other lines give a Refused, iterations that hold data a LeftOut.
     """
     pairs, second = False, Counter[str]()
-    for where, cells in _cells(contents):
+    for n, (where, cells) in enumerate(_cells(contents)):
+        if n == 0 and len(cells) == 2 and names_rows(cells):
+            continue  # a header
         second.update(cells[1:2] if len(cells) == 4 else ())
         if len(cells) == 2:
             pairs = True
