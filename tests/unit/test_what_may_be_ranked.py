@@ -122,9 +122,9 @@ def test_documents_that_were_judged_may_be_the_candidates(tmp_path: Path) -> Non
     assert dict(zip(dataset.queries.ids, metadata.candidates.tolist(), strict=True)) == judged
     rankings, _ = made(folder, tmp_path / "results", "pool")
     assert {q: sorted(row, reverse=True) for q, row in rankings.items()} == judged
-    (folder / "collection.toml").write_text('candidates = "all"')
+    (folder / "collection.toml").write_text('candidates = "some"')
     with pytest.raises(
-        FormatError, match=r"collection\.toml: found candidates = 'all'; expected candidates = 'jud"
+        FormatError, match=r"collection\.toml: found candidates = 'some'; expected candidates = 'jud"
     ):
         load(folder)
 

@@ -16,6 +16,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from tests.unit.brooklet import write_collection
+from weir.api.collection_notes import restriction_notes
 from weir.audit import Subject, audited
 from weir.cli.main import main
 from weir.core.run import Run
@@ -278,6 +279,15 @@ def test_a_folder_with_the_counts_of_a_set_of_birco_is_ranked_by_its_pools(
     for counts, same in (((520, 4, 520), True), ((521, 4, 520), False), ((520, 4, 519), False)):
         monkeypatch.setattr(catalogue, "published_pools", lambda counts=counts: {counts: "birco-relic"})
         assert (weir.load(plain).queries.metadata is not None) == same
+        said = [note.text for note in restriction_notes(weir.load(plain)) if "birco-relic" in note.text]
+        assert len(said) == same
+        assert all('candidates = "all" into collection.toml' in one for one in said)
+    monkeypatch.setattr(catalogue, "published_pools", lambda: {(520, 4, 520): "birco-relic"})
+    for one in (plain, folder):  # a copy, and a collection that lists candidates itself
+        (one / "collection.toml").write_text('candidates = "all"\n')
+        free = weir.load(one).queries.metadata
+        assert free is None or free.candidates is None
+        assert not restriction_notes(weir.load(one))
 
 
 def test_the_counts_of_birco_are_those_of_its_catalogue() -> None:

@@ -14,6 +14,7 @@ from weir.core.strings import Strings
 from weir.datasets.card import lists_shown, metadata_card, queries_shown, without_judgment
 from weir.datasets.load import SELF_MATCHES, Dataset, self_matches
 from weir.datasets.scoring_rules import ScoringRules
+from weir.files.layouts import ABOUT
 from weir.files.records import read_judgments
 from weir.measures import parse_measure
 from weir.stats.score_rows import grade_notes
@@ -189,6 +190,12 @@ def restriction_notes(dataset: Dataset) -> list[Note]:
         lines.append(
             f"only candidates are ranked: {shown}; pool >> ... re-ranks those that a search misses, too"
         )
+        if dataset.pools_of:
+            lines.append(
+                f"its numbers of documents, queries and judgments are those of {dataset.pools_of}, so that judged "
+                f'documents are the candidates; to rank all documents, write candidates = "all" into '
+                f"{ABOUT} in its folder"
+            )
     if card.excluded.queries:
         lines.append(f"excluded documents leave each ranking: {lists_shown(card.excluded, card.queries)}")
     if card.unanswerable:

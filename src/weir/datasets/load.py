@@ -46,7 +46,7 @@ def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) 
     """Return a split's queries with candidates and instructions, and without "unanswerable" marks on answered ones.
 
     judged: judgments of the split.
-    candidates: "judged" if only the documents judged for a query may be ranked.
+    candidates: "judged" if only the documents judged for a query may be ranked, "all" if every document may.
     instruction: the collection's, used for queries without their own if some query has its own.
     """
     metadata = queries.metadata
@@ -59,6 +59,8 @@ def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) 
         metadata = replace(metadata or QueryMetadata(), candidates=lists)
     if metadata is None:
         return queries
+    if candidates == "all":
+        metadata = replace(metadata, candidates=None)
     if metadata.instruction is not None and instruction:
         own = metadata.instruction.tolist()
         metadata = replace(metadata, instruction=Strings.of(one or instruction for one in own))
@@ -269,14 +271,21 @@ class Dataset:
 
     @cached_property
     def _candidates(self) -> str:
+        return "judged" if self.pools_of else self.layout.candidates
+
+    @cached_property
+    def pools_of(self) -> str:
+        """Published collection whose counts this one has, so that judged documents are candidates; "" if declared."""
         # Copies on the hub are exempt: there the sets are published for retrieval from all documents, too.
         metadata = self.all_queries.metadata
         own = metadata is not None and metadata.candidates is not None
         if self.layout.candidates or self.entry or self.source or own or self.layout.documents is None:
-            return self.layout.candidates
+            return ""
         judged = (len(self._judgments), len(self._judgments.doc))
-        alike = [counts for counts in catalogue.published_pools() if counts[1:] == judged]
-        return "judged" if any(documents == len(self.corpus) for documents, *_ in alike) else ""
+        alike = {
+            counts[0]: name for counts, name in catalogue.published_pools().items() if counts[1:] == judged
+        }
+        return alike.get(len(self.corpus), "") if alike else ""
 
     @cached_property
     def _judgments(self) -> Qrels:

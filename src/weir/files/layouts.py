@@ -31,14 +31,14 @@ from weir.files.text_files import (
 # `queries.tsv`) and `qrels/<split>.tsv` (or a single `qrels.tsv` or `qrels.txt`), each possibly as .gz. A TOML file
 # names them: `documents`, `queries`, and `qrels` as a path or as a table of splits; `instruction` is for embedding
 # models that follow instructions; `self_match` is "drop" if queries are documents and no answers to themselves;
-# `candidates` is "judged" if only the judged documents of a query may be ranked. A folder may also hold one,
-# `collection.toml`, with any of these keys.
+# `candidates` is "judged" if only the judged documents of a query may be ranked, "all" if every document may. A folder
+# may also hold one, `collection.toml`, with any of these keys.
 
 DOCUMENTS = ("corpus.jsonl", "docs.jsonl", "corpus.tsv", "docs.tsv")
 QUERIES = ("queries.jsonl", "queries.tsv")
 QRELS = ("qrels.tsv", "qrels.txt", "qrels.trec")
 ABOUT = "collection.toml"
-CHOICES = {"self_match": ("keep", "drop"), "candidates": ("judged",)}
+CHOICES = {"self_match": ("keep", "drop"), "candidates": ("judged", "all")}
 """Keys of a TOML file with their allowed words."""
 _SHOWN = 12  # names in a message
 _QRELS_ENDINGS = (".tsv", ".txt", ".trec", ".qrels")
@@ -102,7 +102,7 @@ class CollectionLayout:
     self_match: str = ""
     """"keep" or "drop" documents with the query's identifier; "" if not declared."""
     candidates: str = ""
-    """"judged" documents, or "" for documents in the metadata of queries."""
+    """"judged" documents, "all" documents, or "" for documents in the metadata of queries."""
     called: tuple[CollectionPart, ...] = field(default=(), compare=False)
     """Files in `root` with the name of a part, also with other endings or capitals."""
     documents_expected: str = ""
