@@ -16,7 +16,7 @@ from weir.core.judged import OWN_DEPTH, Judged
 from weir.core.order import arranged, best_of, is_ordered, ranked, tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import HashIndex, Ids, Strings
+from weir.core.strings import HashIndex, Ids, Strings, hash_strings
 from weir.errors import BadRanking, BadValue, UnknownName
 from weir.files.parsers import number_texts
 
@@ -74,6 +74,14 @@ def test_codes_survive_strings_that_share_a_hash(monkeypatch):
     names = ["a", "b", "aa", "ab", "", "abcdefghi", "abcdefghj"]
     ids = Ids(Strings.of(names))
     assert ids.codes([*names, "zz", "c"]).tolist() == [*range(len(names)), -1, -1]
+
+
+@given(st.lists(st.binary(max_size=40), min_size=1, max_size=90))
+def test_a_string_has_the_same_hash_alone_and_among_others(texts):
+    sizes = np.array([*map(len, texts)], np.int64)
+    data, start = np.frombuffer(b"".join(texts), np.uint8), np.cumsum(sizes) - sizes
+    alone = [int(hash_strings(data, start[n : n + 1], sizes[n : n + 1])[0]) for n in range(len(texts))]
+    assert hash_strings(data, start, sizes).tolist() == alone
 
 
 @given(distinct)

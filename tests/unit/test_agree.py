@@ -116,3 +116,15 @@ def test_few_queries_have_no_interval_and_it_says_why(queries):
     bounds = [bound for _, _, *ends in pair[0].values for bound in ends]
     assert all(map(math.isnan, bounds)) == (queries < 6)
     assert ("no interval: fewer than 6 queries" in str(pair)) == (queries < 6)
+
+
+def test_means_of_several_raters_are_shown_by_whole_grades(tmp_path, capsys):
+    paths = [tmp_path / "one.tsv", tmp_path / "means.tsv"]
+    for path, part in zip(paths, (1, 7), strict=True):
+        rows = (f"q{n % 7} 0 d{n} {n % 4 if part == 1 else n % 22 / part:.3f}\n" for n in range(154))
+        path.write_text("".join(rows))
+    assert main(["labels", "agree", *map(str, paths)]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) < 120
+    assert len(out.splitlines()) < 40
+    assert "25 distinct grades, rounded to whole ones in this table alone" in out or "22 distinct" in out

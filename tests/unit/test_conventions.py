@@ -97,6 +97,16 @@ def test_a_query_without_an_answer_scores_zero_or_leaves_the_mean():
     assert (row.mean, row.queries, row.answered, row.counted) == (1.0, 3, 2, 2)
 
 
+def test_a_share_of_nothing_returned_is_said_to_be_0_by_convention():
+    qrels, run = Qrels.of({"q": {"a": 1}, "r": {"b": 1}}), Run.of({"q": {"a": 1.0}})
+    said = [note.text for note in weir.evaluate(qrels, run, ["SetP", "R"]).remarks if "a share" in note.text]
+    assert said == [
+        "SetP of 1 query with nothing returned: a share of nothing, taken as 0, as trec_eval does"
+    ]
+    left = weir.evaluate(qrels, run, ["SetP"], conventions="missing=answered-only")
+    assert not [note for note in left.remarks if "a share" in note.text]
+
+
 def test_a_query_without_a_relevant_document_scores_zero_or_leaves_the_mean():
     assert weir.evaluate(QRELS, RUN, ["P@1"]).mean_values().tolist() == [0.25]
     left = weir.evaluate(QRELS, RUN, ["P@1", "P(rel=0)@1"], Conventions(empty="left-out"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import weir
 from tests.kills import killed_when
 from tests.unit.hub_server import Hub, served
 from weir.cli.main import main
-from weir.errors import BadValue, DownloadError
+from weir.errors import BadValue, DownloadError, FormatError
 from weir.files import downloads as hub_files
 from weir.files.downloads import Patience
 from weir.plugins.importing.references.hub import chosen_parts, parts_of
@@ -342,3 +343,18 @@ def test_the_first_pattern_or_path_of_a_card_that_fits_counts():
     ]
     found = {part.path: part.role for part in parts_of(["corpus.jsonl", "q.jsonl", "b/x.jsonl"], configs)}
     assert found == {"corpus.jsonl": "queries", "q.jsonl": "documents", "b/x.jsonl": "documents"}
+
+
+def test_messages_about_a_folder_name_it_and_its_splits(tmp_path, capsys):
+    mine = tmp_path / "mine"
+    for name, content in {**mteb(), "qrels/dev-00000-of-00001.parquet": parquet(QRELS[:2])}.items():
+        (mine / name).parent.mkdir(parents=True, exist_ok=True)
+        (mine / name).write_bytes(content)
+    with pytest.raises(FormatError, match=re.escape(f"{mine}: found judgments for dev, test; expected the")):
+        weir.load(f"{mine}:train")
+    with pytest.raises(
+        BadValue, match=re.escape(f"has no 'x'; it holds one collection alone, which is {mine} ")
+    ):
+        weir.load(f"{mine}#x")
+    assert main(["run", "-d", str(mine), "-s", "bm25", "-o", str(tmp_path / "r")]) == 0
+    assert "note: mine: the split test counts, not dev" in capsys.readouterr().err

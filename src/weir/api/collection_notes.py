@@ -231,8 +231,11 @@ def _barred(dataset: Dataset) -> Iterator[str]:
 
 
 def _split_notes(dataset: Dataset, counted_too: Collection[str]) -> list[Note]:
-    others = [split for split in dataset.splits if split not in counted_too]
-    if not others or "test" in counted_too:
+    # Beside test, training data is no other choice, and the catalogue says which splits its collections have.
+    known = {"train"} if dataset.entry is None else {*dataset.splits}
+    left = known | {*counted_too} if "test" in counted_too else counted_too
+    others = [split for split in dataset.splits if split not in left]
+    if not others:
         return []
     more = f"another one is chosen after the name, as in {dataset.name}:{others[0]}"
     return [Note(f"{dataset.name}: the split {dataset.split} counts, not {', '.join(others[:5])}", more)]

@@ -56,8 +56,12 @@ def in_range(values: NDArray[np.integer], count: int) -> bool:
 SEED = 0x9E3779B97F4A7C15
 MIX = 0xD6E8FEB86659FD93
 MIX_TAIL = 0xFF51AFD7ED558CCD
+_WORD = (1 << 64) - 1
 
 _BLOCK_STRINGS = 1 << 15  # strings hashed together: the intermediate arrays stay in the cache
+_FEW_STRINGS = (
+    16  # strings whose rest is hashed one by one: a step over arrays costs as much as many over numbers
+)
 _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(8)] + [(1 << 64) - 1], np.uint64)
 
 
@@ -81,6 +85,14 @@ def load_words(
     return word
 
 
+def _hash_rest(state: int, rest: bytes) -> int:
+    words = np.frombuffer(rest + bytes(-len(rest) % 8), "<u8").tolist()
+    for word in words:
+        state = (state ^ word) * MIX & _WORD
+        state ^= state >> 32
+    return state
+
+
 def _hash_block(
     data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
@@ -93,6 +105,11 @@ def _hash_block(
             live = np.flatnonzero(length > done)
         elif live is not None:
             live = live[length[live] > done]
+        if live is not None and len(live) <= _FEW_STRINGS:
+            for one in live.tolist():
+                rest = data[start[one] + done : start[one] + length[one]].tobytes()
+                state[one] = _hash_rest(int(state[one]), rest)
+            break
         if live is None:
             state ^= load_words(data, start + done, length - done)
             state *= np.uint64(MIX)

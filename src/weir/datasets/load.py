@@ -466,8 +466,11 @@ def of_reference(collection: Materialized, split: str | None) -> Dataset:
     split.
     """
     layout = collection.layout
-    dataset = _dataset(collection.name, layout, split or layout.default_split())
-    return replace(dataset, source=collection.source)
+    called = replace(layout, root=Path(collection.source))  # in messages, instead of the place of the import
+    split = split or called.default_split()
+    if layout.qrels:
+        called.need_qrels(split)
+    return replace(_dataset(collection.name, layout, split), source=collection.source)
 
 
 @checked

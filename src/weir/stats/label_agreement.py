@@ -89,6 +89,8 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 Summed = TypeVar("Summed", Int64, Float64)
 MOST_LABELS = 100
 """Largest number of distinct grades; with more, a confusion table says nothing."""
+GRADES_SHOWN = 10
+"""Most distinct grades whose every pair is shown in a table; of more, such as means of several raters, whole ones."""
 RESAMPLES = 1000
 
 
@@ -437,15 +439,13 @@ def _without_queries(one: Agreement) -> list[dict[str, object]]:
 def _agreement_tables(pairs: Sequence[Agreement]) -> tuple[Table, ...]:
     tables = []
     for one in pairs:
-        grades = [f"{label:g}" for label in one.labels]
-        confusion = [[f"{one.first} \\ {one.second}", *grades]]
-        confusion += [[grade, *map(count, row)] for grade, row in zip(grades, one.confusion, strict=True)]
         values = [["statistic", "value", "95% interval"]]
         values += [[name, score(value), bounds_shown(low, high)] for name, value, low, high in one.values]
         binary = [["relevant from", "kappa", "95% interval", one.first, one.second]]
         binary += [
             [f"{cut:g}", score(kappa), bounds_shown(low, high), percent(first), percent(second)]
             for cut, kappa, low, high, first, second in one.binary
+            if len(one.labels) <= GRADES_SHOWN or (cut.is_integer() and cut < GRADES_SHOWN)
         ]
         single = ", ".join(f"{count(n)} only by {name}" for n, name in
                            ((one.only_first, one.first), (one.only_second, one.second)) if n)  # fmt: skip
@@ -453,8 +453,24 @@ def _agreement_tables(pairs: Sequence[Agreement]) -> tuple[Table, ...]:
             f"{count(one.pairs)} pairs of {count(one.queries)} queries are labelled by both{few(one.queries)}"
         )
         tables.append(sentences(f"{head}; {single}" if single else head))
-        tables += [table_of(lines) for lines in (confusion, values, binary)]
+        tables += [_confusion_table(one), table_of(values), table_of(binary)]
     return tuple(tables)
+
+
+def _confusion_table(one: Agreement) -> Table:
+    labels, pairs, notes = np.array(one.labels), np.array(one.confusion), list[str]()
+    if len(labels) > GRADES_SHOWN:
+        whole, at = np.unique(np.floor(labels + 0.5), return_inverse=True)
+        of = f"{len(labels):,} distinct grades"
+        if len(whole) > GRADES_SHOWN:
+            return sentences(f"{of}: every pair of grades stands in the JSON alone")
+        membership = np.equal.outer(np.arange(len(whole)), at).astype(np.int64)
+        labels, pairs = whole, membership @ pairs @ membership.T
+        notes = [f"{of}, rounded to whole ones in this table alone; the JSON has each"]
+    grades = [f"{label:g}" for label in labels.tolist()]
+    lines = [[f"{one.first} \\ {one.second}", *grades]]
+    lines += [[grade, *map(count, row)] for grade, row in zip(grades, pairs.tolist(), strict=True)]
+    return table_of(lines, notes=notes)
 
 
 AGREEMENTS = ResultKind("agree", Agreement, _agreement_tables, records=_without_queries)

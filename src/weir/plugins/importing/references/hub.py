@@ -182,10 +182,10 @@ def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPa
 
     def unknown(names: set[str]) -> BadValue:
         problem = f"has no '{subset}'" if subset else "holds several collections"
-        listed = ", ".join(sorted(names)[:20])
-        return BadValue(
-            f"{name}: {problem}; choose one of {listed}, as in {name}#{min(names, default='NAME')}"
-        )
+        known = sorted(names - {""})
+        if not known:
+            return BadValue(f"{name}: {problem}; it holds one collection alone, which is {name} without '#'")
+        return BadValue(f"{name}: {problem}; choose one of {', '.join(known[:20])}, as in {name}#{known[0]}")
 
     documents = [part for part in parts if part.role == "documents"]
     if not documents and not any(part.role in ("queries", "examples") for part in parts):
