@@ -21,6 +21,7 @@ from weir.cli import main
 from weir.core.corpus import Corpus, Queries
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.query_metadata import QueryMetadata
 from weir.core.run import Run
 from weir.core.strings import Strings
 from weir.datasets.card import normalised
@@ -170,10 +171,25 @@ def test_ceilings_are_what_the_best_ranking_scores():
     qrels = Qrels.of({"q": {f"d{i}": 1 for i in range(15)}, "r": {"a": 2, "b": 0}, "s": {"c": 0}})
     best = Run.of({q: {d: float(g) for d, g in grades.items()} for q, grades in qrels.to_dict().items()})
     for name in ("P@10", "R@10", "R@100"):
-        assert ceilings(qrels)[name] == pytest.approx(score_run(qrels, best, [name]).means()[name], abs=1e-15)
-    assert ceilings(qrels) == pytest.approx(
+        assert ceilings(Subject("whole", qrels=qrels))[name] == pytest.approx(
+            score_run(qrels, best, [name]).means()[name], abs=1e-15
+        )
+    assert ceilings(Subject("whole", qrels=qrels)) == pytest.approx(
         {"P@10": (1 + 0.1 + 0) / 3, "R@10": (10 / 15 + 1 + 0) / 3, "R@100": 2 / 3}
     )
+
+
+def test_ceilings_are_of_what_a_system_can_return():
+    qrels = Qrels.of({q: {f"d{n}": 1 for n in range(4)} for q in ("q", "barred", "unasked")})
+    corpus = Corpus.of({f"d{n}": "text" for n in range(2)})  # d2 and d3 are absent
+    rules = QueryMetadata.of([{}, {"candidates": ["d0", "d3"]}])
+    queries = Queries.of({"q": "one", "barred": "two"})
+    subject = Subject("part", corpus, queries, qrels, asked=replace(queries, metadata=rules))
+    assert ceilings(subject) == pytest.approx({"P@10": 0.3 / 3, "R@10": 0.75 / 3, "R@100": 0.75 / 3})
+    [said] = [f.statement for f in audited(subject, ["labels"]).findings if "best possible" in f.statement]
+    assert "9 of 12 relevant judgments are out of its reach" in said
+    own = Subject("own", qrels=Qrels.of({"q": {"q": 1, "d": 1}}), self_match="drop")
+    assert own.best.to_dict() == {"q": {"d": 1.0}}
 
 
 @pytest.mark.parametrize("text", ["naïve café", "x < y & z > 0", "AT&T", "3 â 4", "a\tb\nc", "Ângela Ã"])
@@ -484,3 +500,21 @@ def test_systems_that_are_not_judged_alike_are_serious_only_if_judgments_could_t
     if found[0].severity == "caution":
         assert orders in ({"one"}, {"two"})
         assert f"{orders.pop()} has the higher nDCG@10" in found[0].statement
+
+
+def test_documents_that_quote_a_query_are_found_whatever_stands_around_it():
+    texts = {
+        "a": "Asked: what measures the flow of a river? A weir.",
+        "b": "what measures the flow of a river",  # the query itself, which another check names
+        "c": "what measures the flow of a lake",
+        "d": "a short query",
+    }
+    queries = Queries.of({"q": "What measures the flow of a river", "s": "short query"})
+    subject = Subject("quoting", Corpus.of(texts), queries, Qrels.of({"q": {"a": 1}, "s": {"d": 1}}))
+    [found] = audited(subject, ["quoted queries"]).findings
+    assert found.examples == ("q in a",)
+    assert found.statement == (
+        "1 of 1 judged queries of 6 words or more is quoted word for word in documents, 1 of them in a relevant one"
+    )
+    without = replace(subject, corpus=Corpus.of({name: texts[name] for name in "bcd"}))
+    assert not audited(without, ["quoted queries"]).findings

@@ -62,6 +62,37 @@ def test_the_folder_is_a_collection_that_weir_loads_and_scores(tmp_path):
     ]
 
 
+EMPTY_LISTS = {
+    "golden.jsonl": lambda one, docs: {"query": one, "relevant_ids": docs},
+    "ids.jsonl": lambda one, docs: {"user_input": one, "reference_context_ids": docs},
+    "texts.jsonl": lambda one, docs: {"user_input": one, "reference_contexts": docs},
+    "deepeval.json": lambda one, docs: {"input": one, "expected_output": "-", "context": docs},
+    "rag.json": lambda one, docs: {"query": one, "reference_answer": "", "reference_contexts": docs},
+    "pairs.json": lambda one, docs: {"id": one, "docs": docs},
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_LISTS)
+def test_an_empty_list_of_references_says_in_every_reader_that_nothing_answers(tmp_path, name):
+    given = {"red shoes": ["a"], "wool socks": [], "hat": None}
+    rows = [EMPTY_LISTS[name](one, docs) for one, docs in given.items()]
+    if name == "rag.json":
+        rows = {"examples": [*rows[:2], {**rows[2], "reference_contexts": ""}]}
+    if name == "pairs.json":
+        docs = {row["id"]: row["docs"] for row in rows if row["docs"] is not None}
+        queries = {row["id"]: row["id"] for row in rows}
+        rows = {"queries": queries, "corpus": {"a": "shoe"}, "relevant_docs": docs}
+    imported(tmp_path, name, lines(*rows) if name.endswith("l") else json.dumps(rows))
+    written = [json.loads(line) for line in (tmp_path / "out" / "queries.jsonl").read_text().splitlines()]
+    assert [row["text"] for row in written if "unanswerable" in row.get("metadata", {})] == ["wool socks"]
+
+
+def test_lists_of_references_that_are_empty_throughout_were_never_filled(tmp_path):
+    rows = [{"user_input": one, "retrieved_context_ids": ["a"], "reference_context_ids": []} for one in "xy"]
+    imported(tmp_path, "ids.jsonl", lines(*rows))
+    assert "unanswerable" not in (tmp_path / "out" / "queries.jsonl").read_text()
+
+
 def test_metadata_unanswerable_queries_and_evidence_are_kept(tmp_path):
     report = imported(tmp_path, "g.jsonl", GOLDEN)
     rows = [json.loads(line) for line in (tmp_path / "out" / "queries.jsonl").read_text().splitlines()]

@@ -37,11 +37,9 @@ def relevant_per_query(qrels: Qrels) -> Int64:
     return np.bincount(qrels.query_of_row()[qrels.grade > 0], minlength=len(qrels))
 
 
-def ceilings(qrels: Qrels) -> dict[str, float]:
-    """Return {measure: highest possible mean over all judged queries} for the measures in CEILINGS."""
-    query, score = qrels.query_of_row(), qrels.grade.astype(np.float64)
-    best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc, score)
-    return score_run(qrels, best, CEILINGS).means()
+def ceilings(subject: Subject) -> dict[str, float]:
+    """Return {measure: highest mean over all judged queries that a system can reach} for CEILINGS."""
+    return score_run(subject.need_qrels(), subject.best, CEILINGS).means()
 
 
 @check("dangling judgments", needs=["qrels", "corpus", "queries"])
@@ -110,16 +108,20 @@ def labels(subject: Subject) -> Iterator[Finding]:
         )
     yield from _odd_grades(grade)
     yield _judged_counts(qrels)
-    best = ceilings(qrels)
+    best, total = ceilings(subject), int(relevant.sum())
+    lost = total - int(np.count_nonzero(subject.best.score > 0))
     low = {name: value for name, value in best.items() if value < 0.99}
     if low:
         yield Finding(
             "note",
             "the best possible ranking reaches "
-            + ", ".join(f"{name} {rounding.score(value)}" for name, value in low.items()),
+            + ", ".join(f"{name} {rounding.score(value)}" for name, value in low.items())
+            + f"; {part_of(lost, total, 'relevant judgments', 'is', 'are')} out of its reach: of documents that are "
+            "not in the collection or may not be ranked, or of queries that are never asked" * bool(lost),
             "compare means with this ceiling"
-            + (", or take R_cap@k instead of R@k" if any(n.startswith("R@") for n in low) else ""),
-            tuple(best.items()),
+            + ", or take R_cap@k instead of R@k"
+            * any(f"R@{k}" in low for k in (10, 100) if relevant.max() > k),
+            (*best.items(), ("out of reach", float(lost))),
         )
 
 

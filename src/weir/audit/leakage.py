@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -135,6 +136,62 @@ def _in_judged_order(subject: Subject) -> Queries:
     queries = subject.need_queries()
     codes = queries.ids.codes(subject.need_qrels().queries.strings)
     return queries.take(codes[codes >= 0])
+
+
+QUOTED_WORDS = 6
+"""Fewest words of a query that documents do not repeat by chance."""
+BATCH_BYTES = 1 << 22
+_WORD = re.compile(r"\w+")
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(normalised(text))
+
+
+@check("quoted queries", needs=["corpus", "queries"])
+def quoted_queries(subject: Subject) -> Iterator[Finding]:
+    """Documents that quote a query of 6 words or more, word for word, beside other text.
+
+    Case and punctuation are ignored.
+    """
+    queries, corpus = subject.judged_queries, subject.need_corpus()
+    words = ((name, _words(text)) for name, text in queries.to_dict().items())
+    long = {name: of for name, of in words if len(of) >= QUOTED_WORDS}
+    by_start = dict[tuple[str, ...], list[str]]()
+    for name, of in long.items():
+        by_start.setdefault(tuple(of[:QUOTED_WORDS]), []).append(name)
+    found: dict[str, list[str]] = {}  # documents by query
+    for first, batch in corpus.batches("title text", BATCH_BYTES) if long else ():
+        for place, text in enumerate(batch):
+            here = _words(text)
+            starts = zip(*(here[shift:] for shift in range(QUOTED_WORDS)), strict=False)
+            quoted = {
+                name
+                for at, start in enumerate(starts)
+                if start in by_start
+                for name in by_start[start]
+                if here[at : at + len(long[name])] == long[name] != here
+            }
+            for name in quoted:
+                found.setdefault(name, []).append(corpus.ids[first + place])
+    if not found:
+        return
+    qrels = {} if subject.qrels is None else subject.qrels.to_dict()
+    relevant = sum(any(qrels.get(name, {}).get(doc, 0) > 0 for doc in docs) for name, docs in found.items())
+    called = f"{subject.queries_called} of {QUOTED_WORDS} words or more"
+    yield Finding(
+        "caution" if len(found) >= SERIOUS_SHARE * len(queries) else "note",
+        f"{part_of(len(found), len(long), called, 'is', 'are')} quoted word for word in documents, "
+        f"{relevant:,} of them in a relevant one",
+        "see whether documents were made with the queries at hand: matching of words finds such documents, whatever "
+        "they answer",
+        (
+            ("queries", float(len(found))),
+            ("long queries", float(len(long))),
+            ("in a relevant document", float(relevant)),
+        ),
+        tuple(f"{name} in {found[name][0]}" for name in long if name in found),
+    )
 
 
 NEAR_COSINE = 0.95

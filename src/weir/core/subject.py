@@ -101,6 +101,23 @@ class Subject:
         """{run name: run matched with the judgments}; raises BadValue without judgments."""
         return {name: judged_run(run, self.need_qrels()) for name, run in self.runs.items()}
 
+    @cached_property
+    def best(self) -> Run:
+        """The best ranking of each judged query that a system can return; raises BadValue without judgments.
+
+        Absent documents, queries that are not asked, and documents that may not be ranked are left out.
+        """
+        qrels, judged = self.need_qrels(), np.ones(len(self.need_qrels().doc), np.bool_)
+        query, asked = qrels.query_of_row(), self.queries
+        if self.corpus is not None:
+            judged &= (self.corpus.ids.codes(qrels.docs.strings) >= 0)[qrels.doc]
+        if asked is not None:
+            judged &= (asked.ids.codes(qrels.queries.strings) >= 0)[query]
+        columns = query[judged], qrels.doc[judged], qrels.grade[judged].astype(np.float64)
+        best = Run.from_columns(qrels.queries, qrels.docs, *columns)
+        best = best.without_self() if self.self_match == "drop" else best
+        return best if self.asked is None else best.allowed(self.asked)
+
     def need_corpus(self) -> Corpus:
         """Return the documents; raises BadValue if they are missing."""
         return _there(self.corpus, "documents")

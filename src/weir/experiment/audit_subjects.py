@@ -274,7 +274,7 @@ def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
         tuple(_other_splits(dataset)),
         instruction=_instruction(dataset),
         self_match=dataset.self_match,
-        asked=_restricted_queries(dataset) if runs else None,
+        asked=_restricted_queries(dataset),
     )
 
 

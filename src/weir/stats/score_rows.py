@@ -302,6 +302,10 @@ NOTHING_JUDGED = Note(
 )
 
 
+SHARES_OF_RETURNED = ("SetP", "SetF", "SetAP", "SetR_cap")
+"""Measures that divide by the number of documents returned."""
+
+
 def without_relevant(queries: int, judged: int) -> str:
     """Return a sentence that `queries` of `judged` queries have no relevant document and score 0."""
     return f"{queries:,} of {judged:,} judged queries have no relevant document and score 0"
@@ -357,6 +361,13 @@ def noted(
         least = dict(measure.settings).get("rel")
         if isinstance(least, (int, float)) and least > best > 0:
             remarks.append(Note(f"{measure} is 0 by construction: the highest grade is {best:g}"))
+    unanswered = len(judged) - int(np.count_nonzero(judged.answered))
+    if unanswered and LEFT_OUT not in scores.conventions:
+        shares = [str(measure) for measure in measures if measure.name in SHARES_OF_RETURNED]
+        if shares:
+            where = f"of {counted(unanswered, 'query', 'queries')} with nothing returned"
+            said = f"{', '.join(shares)} {where}: a share of nothing, taken as 0, as trec_eval does"
+            remarks.append(Note(said, "`conventions='missing=answered-only'` leaves such queries out"))
     if judged.doubts:
         remarks.append(Note(f"{'; '.join(judged.doubts)}; {ORDER_COUNTS}", decisive=True))
     retrieved = judged.retrieved[judged.retrieved > 0]

@@ -232,6 +232,19 @@ def read_whole(row: TableRow, read: Callable[[TableRow], Iterator[Item]]) -> lis
         return [Refused(row.where, str(error))]
 
 
+def nothing_answers(fields: Mapping[str, Any], *references: object) -> bool:
+    """Return True if a row says that no document answers its query: in a field for it, or by empty lists of references.
+
+    references: values of the fields that name relevant documents; one without a value says nothing.
+    """
+    flags = field_names().unanswerable
+    if any(plain_text(value).casefold() in flags.get(fold(name), ()) for name, value in fields.items()):
+        return True
+    texts = [one.strip() if isinstance(one, str) else one for one in references]
+    empty = [one in ([], "[]", "()") for one in texts]
+    return any(empty) and not any(has_value(one) for one, no in zip(texts, empty, strict=True) if not no)
+
+
 def query_items(
     query: ItemKey,
     where: str,
@@ -241,6 +254,7 @@ def query_items(
     docs: Sequence[ItemKey] | None = None,
     scores: Sequence[float | None] = (),
     run: str = "",
+    unanswerable: bool = False,
 ) -> Iterator[Item]:
     """Yield a query, its documents with texts, judgments and ranking; for an empty key a Refused alone.
 
@@ -251,7 +265,7 @@ def query_items(
     if query == ItemKey():
         yield Refused(where, missing)
         return
-    yield FoundQuery(query, where, metadata or {})
+    yield FoundQuery(query, where, metadata or {}, unanswerable)
     judged = list(grades)
     for doc in [*(doc for doc, _ in judged), *(docs or ())]:
         if doc.text:

@@ -135,7 +135,7 @@ class Fitness:
 
 def _measure_fitness(
     joins: dict[str, Judged],
-    qrels: Qrels,
+    best_possible: Judged,
     measure: Measure,
     change: float,
     noises: Sequence[SystemNoise] = (),
@@ -150,8 +150,7 @@ def _measure_fitness(
     needed = None
     if deviation:
         needed = queries_needed(change, deviation, kurtosis=kurtosis, pilot=queries)
-    columns = qrels.query_of_row(), qrels.doc, qrels.grade.astype(np.float64)
-    top = _values(Judged.of(Run.from_columns(qrels.queries, qrels.docs, *columns), qrels), measure)
+    top = _values(best_possible, measure)
     means = {system: way * float(np.nanmean(of)) for system, of in values.items()}
     best = max(means, key=lambda system: means[system])
     of_top = float(np.nanmean(top))
@@ -411,7 +410,8 @@ def _fitness(subject: Subject, wanted: _Wanted) -> Fitness:
     choosing = {name for fault in chosen for name in fault.examples}
     honest = {name: joined for name, joined in whole.joins.items() if name not in choosing}
     joins = honest if len(honest) > 1 else whole.joins
-    measured = [_measure_fitness(joins, qrels, one, wanted.change, noises) for one in wanted.measures]
+    top = Judged.of(subject.best, qrels)
+    measured = [_measure_fitness(joins, top, one, wanted.change, noises) for one in wanted.measures]
     faults = [*_measuring_faults(measured, noises), *chosen, *absent_documents(subject), *faults]
     faults += _version_faults(subject)
     if not wanted.same:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from weir.plugins.importing.items import (
     Used,
     id_key,
     members_at,
+    nothing_answers,
     number_of,
     objects,
     query_items,
@@ -36,6 +37,7 @@ from weir.plugins.importing.readers import reader, when
 _ANSWERS = ("reference", "ground_truth", "ground_truths", "expected_answer", "expected_output", "answer")
 _BY_ID = ("reference_context_ids", "retrieved_context_ids")
 _BY_TEXT = ("reference_contexts", "retrieved_contexts")
+_REFERENCES = (_BY_ID[0], _BY_TEXT[0])
 _PATH = "ai.observability."
 
 
@@ -98,8 +100,14 @@ def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
     rows = _samples(contents)
     by_id = any(name in row.fields for row in rows for name in _BY_ID)
     yield from _used(rows, _BY_ID if by_id else _BY_TEXT)
+    named = _some_named(rows, _REFERENCES)
     for row in rows:
-        yield from read_whole(row, _sample_by_id if by_id else _sample_by_text)
+        yield from read_whole(row, partial(_sample_by_id if by_id else _sample_by_text, named))
+
+
+def _some_named(rows: Iterable[TableRow], names: Sequence[str]) -> bool:
+    # Lists that are empty in every row were never filled, and say of no query that nothing answers it.
+    return any(has_value(dict.get(row.fields, name)) for row in rows for name in names)
 
 
 def _question(row: TableRow) -> tuple[ItemKey, str, dict[str, str]]:
@@ -115,26 +123,32 @@ def _listed_ids(row: TableRow, name: str) -> list[Any] | None:
     return found
 
 
-def _sample_by_id(row: TableRow) -> Iterator[Item]:
+def _sample_by_id(named: bool, row: TableRow) -> Iterator[Item]:
     key, missing, answer = _question(row)
     relevant, returned = (_listed_ids(row, name) for name in _BY_ID)
     grades = [(id_key(doc), 1) for doc in relevant or []]
     docs = None if returned is None else [id_key(doc) for doc in returned]
+    metadata = {**row.fields.rest((*_BY_TEXT, *answer)), **answer}
     yield from query_items(
-        key, row.where, missing, {**row.fields.rest((*_BY_TEXT, *answer)), **answer}, grades, docs
+        key, row.where, missing, metadata, grades, docs, unanswerable=named and _nothing_answers(row)
     )
 
 
-def _sample_by_text(row: TableRow) -> Iterator[Item]:
+def _sample_by_text(named: bool, row: TableRow) -> Iterator[Item]:
     key, missing, answer = _question(row)
     relevant = _context_keys(row.fields.get("reference_contexts"))
     returned = _context_keys(
         row.fields.get("retrieved_contexts" if "retrieved_contexts" in row.fields else "contexts")
     )
-    grades = [(doc, 1) for doc in relevant]
+    grades, metadata = [(doc, 1) for doc in relevant], {**row.fields.rest(answer), **answer}
+    unanswerable = named and _nothing_answers(row)
     yield from query_items(
-        key, row.where, missing, {**row.fields.rest(answer), **answer}, grades, returned or None
+        key, row.where, missing, metadata, grades, returned or None, unanswerable=unanswerable
     )
+
+
+def _nothing_answers(row: TableRow) -> bool:
+    return nothing_answers(row.fields, *(dict.get(row.fields, name) for name in _REFERENCES))
 
 
 @reader(
@@ -152,8 +166,9 @@ def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Yield queries with answers from goldens of DeepEval: `context` is relevant, `retrieval_context` a ranking."""
     names, mark = ("context", "retrieval_context"), choices.between or "|"
     yield from _used(contents.rows, names)
+    named = _some_named(contents.rows, names[:1])
     for row in contents.rows:
-        yield from read_whole(row, partial(_one_golden, mark))
+        yield from read_whole(row, partial(_one_golden, mark, named))
     cells = (dict.get(row.fields, name) for row in contents.rows for name in names)
     texts = (one.strip() for one in cells if isinstance(one, str))
     if alone := sum(bool(one) and one[0] != "[" and mark not in one for one in texts):
@@ -163,14 +178,15 @@ def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
         )
 
 
-def _one_golden(mark: str, row: TableRow) -> Iterator[Item]:
+def _one_golden(mark: str, named: bool, row: TableRow) -> Iterator[Item]:
     relevant, returned = (
         _context_keys(row.fields.get(name), mark) for name in ("context", "retrieval_context")
     )
     key, answer = text_key(row.fields, "input"), _answer(text_of(row.fields, "expected_output"))
-    grades = [(doc, 1) for doc in relevant]
+    grades, metadata = [(doc, 1) for doc in relevant], {**row.fields.rest(answer), **answer}
+    unanswerable = named and nothing_answers(row.fields, dict.get(row.fields, "context"))
     yield from query_items(
-        key, row.where, "no input", {**row.fields.rest(answer), **answer}, grades, returned or None
+        key, row.where, "no input", metadata, grades, returned or None, unanswerable=unanswerable
     )
 
 
@@ -260,12 +276,15 @@ def read_pairs(contents: Contents, _: Choices) -> Iterator[Item]:
             yield Document(ItemKey(name, text.strip()), f"corpus {name}")
         else:
             yield Refused(f"corpus {name}", "no text")
+    relevant = dict(members_at(contents.value, "relevant_docs"))
+    named = any(map(has_value, relevant.values()))
     for name, text in members_at(contents.value, "queries"):
         if isinstance(text, str):
-            yield FoundQuery(ItemKey(name, text.strip()), f"query {name}")
+            unanswerable = named and nothing_answers({}, relevant.get(name))
+            yield FoundQuery(ItemKey(name, text.strip()), f"query {name}", unanswerable=unanswerable)
         else:
             yield Refused(f"query {name}", "no text")
-    for name, docs in members_at(contents.value, "relevant_docs"):
+    for name, docs in relevant.items():
         if not isinstance(docs, list):
             yield Refused(f"query {name}", "no list in relevant_docs")
             continue
@@ -285,11 +304,15 @@ def _examples(contents: Contents) -> list[dict[str, Any]]:
 )
 def read_rag_dataset(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield queries with answers from LlamaIndex's LabelledRagDataset; reference contexts are relevant."""
-    for n, one in enumerate(_examples(contents), 1):
-        yield from read_whole(TableRow.of(f"example {n}", one), _rag_example)
+    rows = [TableRow.of(f"example {n}", one) for n, one in enumerate(_examples(contents), 1)]
+    named = _some_named(rows, ("reference_contexts",))
+    for row in rows:
+        yield from read_whole(row, partial(_rag_example, named))
 
 
-def _rag_example(row: TableRow) -> Iterator[Item]:
+def _rag_example(named: bool, row: TableRow) -> Iterator[Item]:
     answer = _answer(text_of(row.fields, "reference_answer"))
     grades = [(doc, 1) for doc in _context_keys(row.fields["reference_contexts"])]
-    yield from query_items(text_key(row.fields, "query"), row.where, "no query", answer, grades)
+    unanswerable = named and nothing_answers(row.fields, dict.get(row.fields, "reference_contexts"))
+    key = text_key(row.fields, "query")
+    yield from query_items(key, row.where, "no query", answer, grades, unanswerable=unanswerable)

@@ -58,6 +58,7 @@ from weir.plugins.importing.items import (
     Used,
     failure_of,
     member_of,
+    nothing_answers,
     places_of,
     ranking_item,
     read_whole,
@@ -521,7 +522,7 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         if key == ItemKey():
             yield Refused(row.where, "neither an identifier nor a text of the query")
             continue
-        unanswerable = _is_unanswerable(layout, row)
+        unanswerable = nothing_answers(row.fields, layout.of(row, "relevant"))
         answer = layout.of(row, "answer")
         more = row.fields.rest({*apart, "answer"} if has_value(answer) else apart)
         if has_value(answer):
@@ -571,14 +572,6 @@ def _pool(layout: _Layout, row: TableRow, role: str) -> list[Member]:
     if len(found) < len(docs) or several:
         raise ValueError(f"'{str(value)[:60]}' in '{layout.roles[role]}' is no list of documents")
     return found
-
-
-def _is_unanswerable(layout: _Layout, row: TableRow) -> bool:
-    for name, value in row.fields.items():
-        if plain_text(value).casefold() in field_names().unanswerable.get(fold(name), ()):
-            return True
-    value = layout.of(row, "relevant")
-    return value == [] or (isinstance(value, str) and value.strip() in ("[]", "()"))
 
 
 def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
