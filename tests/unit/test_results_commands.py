@@ -9,6 +9,7 @@ import os
 import pty
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -517,6 +518,54 @@ def test_means_over_datasets_are_of_the_newest_version_of_each(tmp_path, part):
         means = grid_tables(weir.results(at, measures=["nDCG@10"]))[0].cells[0]
         assert means[-1].mean == pytest.approx(np.mean([row.mean for row in expected]))
         assert all(row.difference == 0 for row in weir.gate(alone, at, systems=["bm25"]))
+
+
+def test_a_split_on_former_documents_is_of_the_former_version(tmp_path):
+    """Splits share the documents of their place: after a change, what one split was run on is old for all."""
+    at, folder = tmp_path / "results", write_collection(tmp_path / "c")
+    (folder / "qrels" / "dev.tsv").write_text((folder / "qrels" / "test.tsv").read_text().rpartition("q")[0])
+    corpus, systems = folder / "corpus.jsonl", ["bm25", "rm3"]
+    first = corpus.read_text()
+    second = "".join(first.splitlines(keepends=True)[:-1])
+    for text, split, older in ((first, "test", []), (second, "dev", ["test"]), (first, "test", ["dev"])):
+        corpus.write_text(text)
+        weir.benchmark(f"{folder}:{split}", systems, "nDCG@10", out=at)
+        rows = weir.results(at)
+        assert sorted({row.dataset.rpartition(":")[2] for row in rows if row.older}) == older
+        assert all("[older " in row.dataset for row in rows if row.older)
+        assert not any(grid.averaged for grid in grid_tables(rows))
+    weir.benchmark(f"{folder}:dev", systems, "nDCG@10", out=at)  # on the first documents, as test
+    rows = [row for row in weir.results(at) if not row.older]
+    assert {row.unit for row in rows} == {rows[0].unit}
+    assert len({row.dataset for row in rows}) == 2
+
+
+def test_splits_are_of_one_collection_also_after_the_queries_of_one_changed(tmp_path):
+    at, places = tmp_path / "results", [write_collection(tmp_path / name) for name in "cd"]
+    for folder in places:
+        test = folder / "qrels" / "test.tsv"
+        (folder / "qrels" / "dev.tsv").write_text(test.read_text().rpartition("q")[0])
+        for split in ("test", "dev"):
+            weir.benchmark(f"{folder}:{split}", ["bm25", "rm3"], "nDCG@10", out=at)
+    queries = places[0] / "queries.jsonl"
+    queries.write_text(queries.read_text().replace('"text": "', '"text": "so '))
+    weir.benchmark(str(places[0]), ["bm25", "rm3"], "nDCG@10", out=at)
+    rows = [row for row in weir.results(at) if not row.older and row.dataset.startswith("c")]
+    assert len({row.dataset for row in rows}) == 2
+    assert {row.unit or row.dataset for row in rows} == {"c"}
+
+
+def test_letters_of_a_mean_are_of_the_same_mean(tmp_path):
+    """A comparison across datasets lacks those of one system: its marks are not of a mean over more."""
+    at, folder = tmp_path / "results", write_collection(tmp_path / "c")
+    weir.benchmark(str(folder), ["bm25", "rm3"], "nDCG@10", out=at)
+    weir.benchmark("brook-facts", ["bm25", "rm3"], "nDCG@10", out=at)
+    compared = list(weir.compare(at, measures="nDCG@10"))
+    [across] = [one for one in compared if one.unit == "datasets"]
+    for gap, letters in ((0.0, "ab"), (0.1, "")):
+        standings = [replace(one, mean=one.mean + gap, letters="ab") for one in across.standings]
+        [grid, *_] = grid_tables(weir.results(at), [replace(across, standings=tuple(standings))])
+        assert {row[-1].letters for row in grid.cells} == {letters}
 
 
 def test_an_older_version_counts_in_no_mean_also_where_the_newest_lacks_the_result(tmp_path):

@@ -415,6 +415,27 @@ def test_packs_of_other_judgments_and_of_one_name_are_kept_apart(packed, mine, t
     assert {row.system for row in made.rows if row.system.startswith("bm25")} == {"bm25 (a.weir.zip, a.zip)"}
 
 
+def test_a_leaderboard_asks_no_system_for_a_dataset_that_does_not_count(tmp_path):
+    """As of `weir results`: of datasets with equal queries and judgments one counts in the mean."""
+    documents, queries = (
+        {f"d{n}": f"word{n} word{n + 1}" for n in range(9)},
+        {f"q{n}": f"word{n}" for n in range(6)},
+    )
+    for name, systems in (("kb", ["bm25", "bm25(b=0.0)"]), ("copy", ["bm25"])):
+        (tmp_path / name / "qrels").mkdir(parents=True)
+        for file, texts in (("corpus", documents), ("queries", queries)):
+            lines = [json.dumps({"_id": one, "text": text}) + "\n" for one, text in texts.items()]
+            (tmp_path / name / f"{file}.jsonl").write_text("".join(lines))
+        judged = "".join(f"q{n}\td{n}\t1\n" for n in range(6))
+        (tmp_path / name / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged)
+        weir.benchmark(str(tmp_path / name), systems, ["nDCG@10"], out=tmp_path / "results")
+    (tmp_path / "packs").mkdir()
+    weir.pack_results(tmp_path / "results", tmp_path / "packs" / "one.zip")
+    board = weir.leaderboard(tmp_path / "packs", tmp_path / "site").boards[0]
+    assert len(board.datasets) == 2
+    assert all(place.mean is not None for place in board.places)
+
+
 def test_splits_and_collections_of_one_name_are_datasets_of_their_own_and_a_collection_counts_once(tmp_path):
     """Of one pack, of several packs; a mean is of collections, of which a split is a part."""
     for place, more in ((tmp_path / "kb", 0), (tmp_path / "other" / "kb", 1)):

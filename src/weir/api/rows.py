@@ -122,6 +122,11 @@ def _means_over(
             yield system, mean
 
 
+def _alike(comparison: Comparison, of_measure: Mapping[tuple[str, str], float], column: str) -> bool:
+    shown = [(of_measure.get((column, one.system)), one.mean) for one in comparison.standings]
+    return all(mean is not None and math.isclose(mean, other, abs_tol=1e-12) for mean, other in shown)
+
+
 def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> tuple[GridTable, ...]:
     """Return a grid for each measure, datasets and systems in the order of their first row; the last is Judged@10 if
     known.
@@ -161,7 +166,8 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
         own = [c for c in compared if c.measure == measure]
         by_column = {c.dataset: c for c in own if c.unit != "datasets"}
         across = next((c for c in own if c.unit == "datasets"), None)
-        if across is not None and across.count == len(units):
+        # Of the same parts: a comparison lacks datasets of one system.
+        if across is not None and across.count == len(units) and _alike(across, of_measure, last):
             by_column[last] = across
         columns = []
         for dataset in datasets:

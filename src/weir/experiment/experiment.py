@@ -515,7 +515,7 @@ class Experiment:
                                     d.name, d.split, _place(d)
                                 ): f"{d.corpus.fingerprint} {d.queries_fingerprint}"
                                 for d in of
-                            }
+                            } | {split_mark(d.name, "", _place(d)): d.corpus.fingerprint for d in of}
                             keep_order(at, judgments=judged, versions=versions)
                         done[number] = completed
             return [cell_of(*done[n], cells[n].stages.dataset.split) for n in sorted(done)]

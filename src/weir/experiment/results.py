@@ -95,7 +95,8 @@ class GridOrder:
     asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the systems that were run on each split, as in {"scifact:test": ("bm25",)}; empty before 0.3."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Documents and queries that each split of each place was last run on, by `split_mark`; empty before 0.3."""
+    """Documents and queries that each split of each place was last run on, and under the split "" its documents, by
+    `split_mark`; empty before 0.3."""
 
     @staticmethod
     def read(root: Path) -> GridOrder:
@@ -521,16 +522,30 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
         return cell.collection + (f" [{' '.join(marks)}]" if marks else "")
 
     units = [unit(cell) for cell in cells]
-    rules: dict[str, set[str]] = {}
+    rules, current = dict[str, set[str]](), dict[str, str]()
     for name, cell in zip(units, cells, strict=True):
-        splits.setdefault(name, set()).add(cell.split)
+        for of in {name, recorded_place(cell) or name}:
+            splits.setdefault(of, set()).add(cell.split)
         rules.setdefault(name, set()).add(cell.conventions)
+        if not cell.newer:
+            current.setdefault(recorded_place(cell) or name, name)
+
+    def splits_beside(name: str, cell: ResultCell) -> bool:
+        return any(len(splits[of]) > 1 for of in (name, recorded_place(cell) or name))
+
+    # A name may tell a split's queries from older ones: the splits of a place are of one unit all the same.
+    whole: dict[str, str] = {}
+    for name, cell in zip(units, cells, strict=True):
+        whole.setdefault(name, name if cell.newer else current[recorded_place(cell) or name])
 
     def rule(cell: ResultCell) -> str:
         return " [self-matches kept]" if cell.conventions == "default" else " [self-matches left out]"
 
     return [
-        (name + f":{cell.split}" * (len(splits[name]) > 1) + rule(cell) * (len(rules[name]) > 1), name)
+        (
+            name + f":{cell.split}" * splits_beside(name, cell) + rule(cell) * (len(rules[name]) > 1),
+            whole[name],
+        )
         for name, cell in zip(units, cells, strict=True)
     ]
 
@@ -1294,19 +1309,30 @@ def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[Resu
 
 def _marked_older(cells: Sequence[ResultCell], order: GridOrder) -> list[ResultCell]:
     # The current version of a place is the last asked for, or, if nothing was scored on it, the last scored.
-    newest: dict[str, tuple[bool, str, str, str]] = {}
-    marks = [
-        split_mark(cell.dataset, cell.split, place) if (place := recorded_place(cell)) else ""
-        for cell in cells
-    ]
-    for cell, mark in zip(cells, marks, strict=True):
-        version = cell.origin.texts
-        last = (version == order.versions.get(mark), _when(cell), version, cell.asked)
+    # Splits of a place share its documents.
+    newest: dict[str, tuple[bool, bool, str, str, str]] = {}
+
+    def keep_newest(mark: str, cell: ResultCell, asked: str, current: bool) -> None:
+        last = (current, asked == order.versions.get(mark), _when(cell), asked, cell.asked)
         newest[mark] = max(newest.get(mark, last), last)
-    return [
-        replace(cell, newer=newest[mark][-1]) if mark and cell.origin.texts != newest[mark][-2] else cell
-        for cell, mark in zip(cells, marks, strict=True)
-    ]
+
+    placed = [(cell, place) for cell in cells if (place := recorded_place(cell))]
+    for cell, place in placed:
+        keep_newest(split_mark(cell.dataset, "", place), cell, cell.origin.texts.split(" ")[0], True)
+    for cell, place in placed:
+        documents = newest[split_mark(cell.dataset, "", place)][-2]
+        current = cell.origin.texts.split(" ")[0] == documents
+        keep_newest(split_mark(cell.dataset, cell.split, place), cell, cell.origin.texts, current)
+
+    def newer(cell: ResultCell) -> str:
+        if not (place := recorded_place(cell)):
+            return ""
+        of_place, of_split = (newest[split_mark(cell.dataset, of, place)] for of in ("", cell.split))
+        if cell.origin.texts != of_split[-2]:
+            return of_split[-1]
+        return "" if of_split[0] else of_place[-1]
+
+    return [replace(cell, newer=newer(cell)) for cell in cells]
 
 
 def newest_cells(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:

@@ -76,7 +76,7 @@ class Place:
     level: int
     worse: int
     mean: float | None
-    """Mean over the filter's collections; None if the system lacks one."""
+    """Mean over the filter's collections; None if the system lacks one that counts."""
     there: int
     """Number of the filter's collections that it has."""
 
@@ -411,6 +411,7 @@ def rank_ranges(
     first = counted_once((row.dataset, *row.marks) for row in rows if row.dataset in datasets)
     unit_of = unit_names({row.dataset: row.unit for row in rows if first.get(row.dataset) == row.dataset})
     systems = list(dict.fromkeys(system for _, system in means))
+    needed = {d for d in datasets if first.get(d, d) == d}
     on_each: dict[str, list[str]] = {system: [] for system in systems}
     for pair in (pair for one in comparisons if one.dataset in unit_of for pair in one.pairs):
         on_each[pair.second].append(pair.verdict)
@@ -423,11 +424,7 @@ def rank_ranges(
         parts = dict[str, list[float]]()
         for d in filter(unit_of.__contains__, own):
             parts.setdefault(unit_of[d], []).append(means[d, system])
-        mean = (
-            sum(sum(of) / len(of) for of in parts.values()) / len(parts)
-            if len(own) == len(datasets)
-            else None
-        )
+        mean = sum(sum(of) / len(of) for of in parts.values()) / len(parts) if needed.issubset(own) else None
         better, worse = every.count("better"), every.count("worse")
         counts = better, len(every) - better - worse, worse
         ranked.append(Place(system, 1 + above, len(systems) - below, *counts, mean, len(own)))
