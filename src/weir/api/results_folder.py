@@ -187,11 +187,11 @@ def shown_rows(
 ) -> ShownRows:
     """Return (judged results with current scores, their means with notes).
 
-    measures: in this order; by default all.
+    measures: in this order, if there; by default all.
     more: notes to put last.
     titles: {system: name to show}.
 
-    Raises BadValue if all scores are outdated.
+    Outdated results become notes; raises BadValue if all are.
     """
     scored = [cell for cell in cells if cell.rows]  # nothing is shown of what nobody judged
     named = all(cell.unit for cell in scored)  # as among the cells of which these were chosen
@@ -631,7 +631,10 @@ def describe(*collections: str | Path | Dataset, split: str | None = None) -> Re
 
 
 def is_judgments(name: str) -> bool:
-    """Return True for a file of judgments, False for a collection (a name, folder, zip, TOML file or golden set)."""
+    """Return True for a file of judgments, False for a missing one and a collection (name, folder, zip, TOML file).
+
+    JSON and YAML are read, as they may be golden sets; any other file is taken for judgments.
+    """
     path = path_of(name)
     if (
         catalogue_name(name)

@@ -174,7 +174,7 @@ def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) ->
     """Write a subset of a collection, with its judgments, to a new folder in Weir's layout, and return it as
     a dataset.
 
-    subset: (document rows, query rows), from `chosen`.
+    subset: (document rows, query rows), each ascending, from `chosen`.
 
     Raises BadValue if the folder exists.
     """

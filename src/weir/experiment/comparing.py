@@ -64,7 +64,7 @@ from weir.measures.evaluate import (
     names_of_runs,
     parse_conventions,
 )
-from weir.measures.measure import direction, is_never, judged_by_default
+from weir.measures.measure import direction, judged_by_default, must_stay_zero
 from weir.stats.compare import (
     Comparison,
     ComparisonMethod,
@@ -720,7 +720,7 @@ def gateable(cases: GateCases) -> tuple[GateCases, list[Note]]:
     alone = {
         f"{of.dataset} has one query with a value of {of.measure} ({of.queries[0]}), which tells nothing of others": of
         for group, of in cases
-        if not group and of.queries is not None and not of.comparable and not is_never(of.measure)
+        if not group and of.queries is not None and not of.comparable and not must_stay_zero(of.measure)
     }
     left = {(of.dataset, of.measure) for of in alone.values()}
     kept = [(group, of) for group, of in cases if (of.dataset, of.measure) not in left]

@@ -602,11 +602,12 @@ def open_cell(folder: Path | str) -> ResultCell:
 
 
 def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
-    """Return the run files in a folder, sorted; [] for a results folder and a file.
+    """Return the run files in a folder, by file name; [] for a results folder, a file, and if there are none.
 
     names: files to return, without suffixes; () for all.
 
-    Raises BadValue for two files of one name, UnknownName for a missing one. Warns (LossWarning) of other files.
+    Raises BadValue for two of one name, UnknownName for a missing one among others. Skips hidden files; warns
+    (LossWarning) of other files.
     """
     if not folder.is_dir() or any(next(folder.glob(f"{at}{RECORD}"), None) for at in ("", "*/", "*/*/")):
         return []
@@ -1444,7 +1445,7 @@ def _measured(record: Record) -> bool:
     return record.facts.get("measured") is not False and not stored
 
 
-def whole_seconds(cell: ResultCell) -> float | None:
+def total_seconds(cell: ResultCell) -> float | None:
     """Return the seconds that computing a result's indexes and rankings took; None if some are unknown."""
     records = [record for _, record in cell.stages]
     costs = [*(r.cost for r in records), *_in_memory(cell)]

@@ -203,8 +203,8 @@ class ComparisonMethod:
         return "none" if TESTS.get(self.test).familywise else self.correct
 
     def noise_of(self, table: ScoreTable) -> RunNoise | None:
-        """Return the noise between runs for a table's measure; None if unknown, or if columns are not single
-        queries."""
+        """Return the noise between repeated runs for a table's measure; None if unknown, and for values of datasets or
+        strata."""
         return None if table.queries is None or table.strata else noise_of(self.noise, table.measure)
 
     def family(self, tests: int, systems: int, alike: int = 1) -> Family:
@@ -1262,7 +1262,7 @@ def compare_tables(
 
 
 def marked_best(standing: Standing, c: Comparison) -> bool:
-    """Return True if tables mark a system's mean as the best."""
+    """Return True if a system's mean, as printed, is the best of two or more; False without a direction."""
     return standing.best is not None and is_best(c.measure, standing.mean, [s.mean for s in c.standings])
 
 

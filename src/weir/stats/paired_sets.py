@@ -48,9 +48,9 @@ class WithinGroups:
 
 
 def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
-    """Return mean, worst, best and spread within groups of queries, for each measure, ignoring undefined values.
+    """Return, for each measure, means over groups of queries of their mean, worst, best and spread.
 
-    Raises BadValue if a measure has no defined value.
+    Ignores undefined values. Raises BadValue if a measure has no defined value.
     """
     # Oh et al. 2024 (InstructIR) for the worst.
     within = []

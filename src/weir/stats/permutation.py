@@ -138,7 +138,10 @@ def enumerated(differing: int, draws: int) -> bool:
 
 
 def exact_p(differences: Float64) -> float:
-    """Return the exact two-sided p-value of the randomisation test of differences; 1 for none."""
+    """Return the exact two-sided p-value of the randomisation test of differences; 1 for none.
+
+    differences: float64[n], finite; 2**(n - 1) sums are held in memory, so only if `enumerated`.
+    """
     if len(differences) == 0:
         return 1.0
     sums = differences[:1].copy()

@@ -65,7 +65,10 @@ class Family:
     correct: str = "holm"
 
     def level(self, alpha: float, others: float) -> float:
-        """Return the level at which a test is significant if `others` (perhaps a fraction) of the family are."""
+        """Return the p-value below which a test is significant if `others` of the family's other tests are.
+
+        others: up to `tests` - 1; a fraction is interpolated.
+        """
         low = math.floor(others)
         one = level_met(self.correct, self.tests, low, alpha)
         if low == others:

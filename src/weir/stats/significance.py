@@ -156,14 +156,15 @@ def significance(
 
 
 def p_values(test: str, values: Float64, pairs: Pairs | None = None, draws: Draws | None = None) -> Float64:
-    """Return two-sided p-values of the differences between systems, float64[pairs].
+    """Return two-sided p-values of the differences between systems, float64[pairs], in the order of `pairs`.
 
     test: a name in TESTS.
-    values: float64[systems, queries] without NaN.
-    pairs: systems to compare, int64[pairs, 2], by default all pairs.
+    values: finite, float64[systems, queries].
+    pairs: rows of `values` to compare, int64[pairs, 2], by default `all_pairs`.
+    draws: number and seed, for tests that draw.
 
-    Raises UnknownName for another test, BadValue for fewer than two systems or queries, values that are not
-    finite and fewer than one draw.
+    Raises UnknownName for another test, BadValue for fewer than two systems or queries, NaN, infinity and
+    fewer than one draw.
     """
     function = TESTS.get(test).function
     draws = draws or Draws()
@@ -341,7 +342,8 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield the range of the systems' means in each random permutation, in blocks float64[permutations].
+    """Yield the range (largest minus smallest) of the systems' means in each random permutation, in blocks
+    float64[permutations].
 
     values: float64[systems, queries], permuted among systems within each query.
     """

@@ -850,8 +850,8 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
 def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Return the rows of a table in a JSON form of pandas (split, tight, columns, list); None for other JSON.
 
-    An index other than row numbers becomes a column. Raises FormatError for a repeated column or a row of another
-    length.
+    An index other than row numbers becomes a column; columns of unequal length give None. Raises FormatError for a
+    repeated column or a row of another length.
     """
     names, cells, index = (value.get(name) for name in ("columns", "data", "index"))
     if isinstance(names, list) and isinstance(cells, list) and value.keys() <= _SPLIT:
