@@ -519,6 +519,30 @@ def test_means_over_datasets_are_of_the_newest_version_of_each(tmp_path, part):
         assert all(row.difference == 0 for row in weir.gate(alone, at, systems=["bm25"]))
 
 
+def test_an_older_version_counts_in_no_mean_also_where_the_newest_lacks_the_result(tmp_path):
+    """Neither for a measure nor for a system that the newest version was not run with."""
+    at, places = tmp_path / "results", [write_collection(tmp_path / name) for name in "cde"]
+    for number, folder in enumerate(places):  # else all would count once
+        judged = folder / "qrels" / "test.tsv"
+        judged.write_text(judged.read_text() + f"q2\td{number}\t2\n")
+        weir.benchmark(str(folder), ["bm25", "rm3", "bm25(b=0.0)"], ["nDCG@10", "AP"], out=at)
+    corpus = places[0] / "corpus.jsonl"
+    corpus.write_text("".join(corpus.read_text().splitlines(keepends=True)[:-1]))
+    weir.benchmark(str(places[0]), ["rm3", "bm25(b=0.0)"], ["nDCG@10"], out=at)
+    [ndcg, ap, *_] = grid_tables(weir.results(at))
+    assert [grid.datasets[-1] for grid in (ndcg, ap)] == ["mean of 3 datasets", "mean of 2 datasets"]
+    assert [row[-1] is None for row in ndcg.cells] == [system == "bm25" for system in ndcg.systems]
+    [bm25, *_] = grid_tables(weir.results(at, "nDCG@10", systems=["bm25"]))
+    assert bm25.datasets[-1] == "mean of 2 datasets"
+    compared = list(weir.compare(at, measures=["nDCG@10"], baseline="bm25"))
+    assert [one.count for one in compared if one.unit == "datasets"] == [2]
+    rows = [row for row in weir.results(at) if row.older]
+    assert {row.dataset.partition(" ")[0] for row in rows} == {"c"}
+    assert any(
+        "does not count" in str(note) or "alone counts" in str(note) for note in weir.results(at).notes()
+    )
+
+
 def test_results_of_one_system_on_each_collection_are_shown(tmp_path, capsys):
     at = tmp_path / "results"
     grid(write_collection(tmp_path / "c"), at, ["bm25"])

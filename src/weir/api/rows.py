@@ -133,7 +133,7 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
     titles, unit_of = {r.system: r.title for r in rows if r.title}, {r.dataset: r.unit for r in rows}
-    repeats = {r.dataset: r.repeats for r in rows}
+    marks = {r.dataset: r.marks for r in rows}
     short = short_names(systems, titles)
     means: dict[str, dict[tuple[str, str], float]] = {}
     for r in rows:
@@ -147,7 +147,7 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
         groups = [catalogue.group(name) for name in catalogue.groups() if name in datasets]
         members = {member for group in groups for member in group.members}
         units: dict[str, list[str]] = {}
-        counted = counted_once((name, name, repeats[name]) for name, _ in of_measure)
+        counted = counted_once((name, *marks[name]) for name, _ in of_measure)
         for name in datasets:
             if name not in members and counted[name] == name:
                 units.setdefault(unit_of.get(name) or name, []).append(name)

@@ -103,21 +103,20 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def counted_once(datasets: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """Return {dataset: dataset that represents it}: of a collection's versions the newest; of datasets with equal
-    queries and judgments, the first with most results.
+    """Return {dataset: dataset that represents it}: of datasets with equal queries and judgments, the first with most
+    results; of an older version the newest, "" if that is not among them.
 
     datasets: (dataset, `Origin.asked`, `Origin.newer`) of each result; "" equals no other.
     """
     results, chosen = Counter(datasets), dict[str, tuple[str, str, str]]()
-
-    def place(one: tuple[str, str, str]) -> tuple[bool, int]:
-        return not one[2], results[one]
-
     for one in results:
         _, asked, newer = one
-        if place(one) > place(chosen.setdefault(newer or asked, one)):
-            chosen[newer or asked] = one
-    return {one[0]: chosen[one[2] or one[1]][0] if one[2] or one[1] else one[0] for one in results}
+        if asked and not newer and results[one] > results[chosen.setdefault(asked, one)]:
+            chosen[asked] = one
+    return {
+        name: chosen[newer or asked][0] if (newer or asked) in chosen else "" if newer else name
+        for name, asked, newer in results
+    }
 
 
 def repeated_notes(datasets: Mapping[str, str], older: Collection[str] = ()) -> list[str]:
@@ -132,9 +131,8 @@ def repeated_notes(datasets: Mapping[str, str], older: Collection[str] = ()) -> 
         alike.setdefault(first, []).extend([name] * (name not in older))
     sentences = [
         f"{name} was measured before its documents, queries or judgments changed: over several datasets "
-        f"{datasets[name]} alone counts"
+        + (f"{datasets[name]} alone counts" if datasets[name] else "it does not count")
         for name in older
-        if datasets[name] != name
     ]
     for first, names in alike.items():
         shown = names if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]

@@ -124,6 +124,8 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
     repeats: str = ""
     """The dataset that means over datasets count instead: a newer version, or one of the same queries and judgments; ""
     if none."""
+    older: bool = False
+    """True for an older version of a collection, which counts in no mean over datasets."""
 
     def __eq__(self, other: object) -> bool:
         # As up to Python 3.12: a NaN equals itself; else rows without an interval would equal none, not even as read.
@@ -135,6 +137,11 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
     def called(self) -> str:
         """Title, or the system's name without one."""
         return self.title or self.system
+
+    @property
+    def marks(self) -> tuple[str, str]:
+        """`Origin.asked` and `Origin.newer` of the dataset for `counted_once`, by names instead of hashes."""
+        return (self.dataset, self.repeats) if self.older else (self.repeats or self.dataset, "")
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:

@@ -544,12 +544,17 @@ def datasets_counted(cells: Iterable[ResultCell]) -> dict[str, str]:
 
 def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
     """Return the results; in each row, `repeats` names the dataset that counts instead in means (newer, or of equal
-    queries and judgments), else "".
+    queries and judgments), else "", and `older` is set.
     """
     cells = list(cells)
     instead = {name: "" if one == name else one for name, one in datasets_counted(cells).items()}
     return [
-        replace(cell, rows=tuple(replace(row, repeats=instead[cell.dataset]) for row in cell.rows))
+        replace(
+            cell,
+            rows=tuple(
+                replace(row, repeats=instead[cell.dataset], older=bool(cell.newer)) for row in cell.rows
+            ),
+        )
         for cell in cells
     ]
 

@@ -408,7 +408,7 @@ def rank_ranges(
     verdicts: {(system, other): verdict across the collections that both have}.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
-    first = counted_once((row.dataset, row.dataset, row.repeats) for row in rows if row.dataset in datasets)
+    first = counted_once((row.dataset, *row.marks) for row in rows if row.dataset in datasets)
     unit_of = unit_names({row.dataset: row.unit for row in rows if first.get(row.dataset) == row.dataset})
     systems = list(dict.fromkeys(system for _, system in means))
     on_each: dict[str, list[str]] = {system: [] for system in systems}
