@@ -158,10 +158,10 @@ def model(
     dtype: the lowest precision to compute in.
     engine: auto, openvino, torch or transformers.
     device: where it runs: auto, cpu, cuda or cuda:1.
-    probe: load the model; measure its engines, and how much the other texts of a batch change a vector.
+    probe: load the model, measure its engines, and how much the other texts of a batch change a vector.
 
-    Downloads a missing checkpoint. Raises BadValue for a name that is no encoder's, and for settings beside a dense
-    system's own; DownloadError if this fails.
+    Downloads a missing checkpoint. Raises DownloadError if this fails, BadValue for a name that is no encoder's, and
+    for settings beside a dense system's own.
     """
 
     encoder = _encoder_named(name, dtype, engine)

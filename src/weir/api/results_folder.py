@@ -111,7 +111,7 @@ def results(
     systems: only these systems, by default all.
     by: groups of queries. Their means, the macro mean and the mean of all queries are the rows.
     collection: the present path of a collection with the column `by`, by its name.
-    fetch: download the collections that records of results name, by default the network is not used.
+    fetch: download the collections that records of results name.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
 
     Omits scores by outdated judgments, with a note. Raises FormatError for a folder without a finished result,
@@ -187,7 +187,7 @@ def shown_rows(
 ) -> ShownRows:
     """Return (judged results with current scores, their means with notes).
 
-    measures: in this order, if there; by default all.
+    measures: in this order, if there, by default all.
     more: notes to put last.
     titles: {system: name to show}.
 
@@ -334,7 +334,7 @@ def verify(
     """Return a verdict for each stage of a results folder, after checking every file and score; true if all is sound.
 
     progress: receives (folder, number checked, number in all).
-    fetch: download the collections that records name, by default the network is not used.
+    fetch: download the collections that records name.
     collection: the present path of a collection, by its name, if it is not where the records say.
 
     Raises FormatError for a folder without results, UnknownName for a collection that it does not have.

@@ -205,7 +205,6 @@ def proof(
 ) -> SubsetProof:
     """Return how well a subset and its whole collection agree on the order of systems, which are run on both.
 
-    measure: orders the systems.
     tell: called with the name of each step.
 
     Raises BadValue for fewer than three systems.

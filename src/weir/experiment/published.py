@@ -468,8 +468,8 @@ def reported_of(cell: ResultCell, name: str = "") -> Reported:
 
     name: published name of its collection, by default its own.
 
-    A collection without published scores gets the name of the only known one with as many documents and judgments of
-    each grade, if there is one.
+    A collection without published scores is named as the only known one with equal numbers of documents and of
+    judgments by grade, if any.
     """
     return _reported_by_counts(name or cell.collection, cell.split, cell.grades, cell.documents)
 

@@ -576,7 +576,7 @@ def _called(cell: ResultCell, dataset: str, unit: str = "") -> ResultCell:
 
 
 def open_cell(folder: Path | str) -> ResultCell:
-    """Return the finished result in a folder such as results/scifact/bm25-fa19b4d424.
+    """Return the finished result in a folder such as results/scifact/bm25-fa19b4d424, or the only one below it.
 
     Raises FormatError without one, BadValue for several results or splits.
     """
@@ -733,7 +733,7 @@ def finished_and_lacking(
 ) -> tuple[list[ResultCell], list[str]]:
     """Return (finished results, sentences on missing results, unreadable records and unscored rankings).
 
-    datasets, systems: mention only these, by default all; systems by names, labels, or prefixes.
+    datasets, systems: mention only these; see `chosen_cells`.
 
     Raises FormatError without a result.
     """
@@ -756,9 +756,9 @@ def finished_and_lacking(
 
 
 def missing_results(root: Path, datasets: Sequence[str] = (), systems: Sequence[str] = ()) -> list[str]:
-    """Return a sentence on the requested results that are missing, in a list; [] if none is.
+    """Return one sentence on the requested results that are missing; [] if none is.
 
-    datasets, systems: only these, by default all; systems by names, labels, or prefixes.
+    datasets, systems: see `chosen_cells`.
     """
     return _missing(GridOrder.read(root), _by_folder(root)[0], datasets, systems)
 
@@ -915,7 +915,7 @@ def damaged_records(root: Path) -> list[str]:
 
 
 def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:
-    """Return a result's collection, loaded: `collection`, else from its recorded place or the catalogue.
+    """Return a result's collection, loaded: `collection`, unchecked, else from its recorded place or the catalogue.
 
     None if neither has the recorded content; downloads nothing. Raises the errors of `load` for `collection`.
     """
@@ -1128,8 +1128,8 @@ def elsewhere(cell: ResultCell) -> str:
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """Return a result's collection, loaded from `places`, {collection: name, path or Dataset}, else from its recorded
-    place; None if not found.
+    """Return a result's collection, loaded unchecked from `places`, {collection: name, path or Dataset}, else as by
+    `cell_collection`; raises the errors of `load` for `places`.
     """
     place = places.get(cell.collection)
     if place is None:

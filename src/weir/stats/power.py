@@ -188,6 +188,7 @@ def reach(
     test: a name in TESTS.
     units: number of queries or datasets.
     family: the tests corrected together, all with their smallest p-values.
+    systems: number compared, for tests such as tukey.
     beside: smallest p-values of tests in other tables of the family.
     """
     draws = draws or Draws()

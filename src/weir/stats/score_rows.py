@@ -462,7 +462,7 @@ def depth_notes(
 
     depths: {system: length of its longest ranking}.
     measured: {measure: systems that have it}.
-    whole: systems whose rankings have every relevant document, which are never too short.
+    whole: systems whose rankings have every relevant document.
     """
     alike: dict[tuple[str, ...], list[str]] = {}
     for measure, systems in measured.items():

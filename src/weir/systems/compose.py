@@ -411,8 +411,8 @@ def as_reranker(
 
     given: a function (query texts, document texts) -> scores, called once for all candidates of a query, or
         an object with predict(pairs).
-    depth: documents scored in each ranking, None for 100, or for all if the candidates are a given list; ignored
-        for a re-ranker.
+    depth: documents scored in each ranking, None for 100, or for all if the candidates are a given list. A
+        re-ranker keeps its own.
     name: its printed name, by default that of the function, the model's checkpoint or the object's class. A
         lambda needs a name.
     version: identifies it for stored results. Without one, each process computes scores again.

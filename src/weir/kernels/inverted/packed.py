@@ -1,7 +1,6 @@
 """Posting lists of many documents in few bytes: two for a document's number, mostly one for its impact.
 
-Lists that `BlockBounds` cuts into ranges keep only the lower half of numbers, which the range completes. A
-list with few distinct impacts keeps their positions in a table.
+Lists that `BlockBounds` cuts into ranges keep only the lower half of numbers, which the range completes.
 """
 
 from __future__ import annotations

@@ -560,10 +560,8 @@ def _read_records(path: Path, text: str, separator: str, quoted: bool) -> list[t
 
 
 def _records(path: Path, text: str, separator: str) -> tuple[list[tuple[int, list[str]]], bool]:
-    """Return (records of a table with line numbers, True if quotation marks are plain characters).
-
-    Comment lines before the first row are left out, unless they are as wide as the rows.
-    """
+    """Return (records of a table with line numbers, True if quotation marks are plain characters), without comment
+    lines before the first row."""
     literal = separator == "\t" and '"' not in text.partition("\n")[0]
     records = _read_records(path, text, separator, not literal)
     if literal and '"' in text and len({len(row) for _, row in records}) > 1:

@@ -414,7 +414,7 @@ def relabelled(
     origin: of new judgments; old ones without get "before".
 
     New judgments replace old ones; unknown queries are left out. Means are over queries with old
-    judgments, if there are any. Raises BadValue without runs, without new judgments of such queries, and for a run
+    judgments, if any. Raises BadValue without runs, without new judgments of such queries, and for a run
     that answers no judged query.
     """
     old = _judgments(subject, new.queries)

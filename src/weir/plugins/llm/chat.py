@@ -679,7 +679,7 @@ class RecordedChat:
     ) -> Iterator[ChatReply]:
         """Return an iterator over the stored answers, an empty reply for a missing one, that adds them to `exchanges`.
 
-        Raises UnknownAnswerError if an answer to an earlier call was missing, as these prompts depend on it.
+        Raises UnknownAnswerError if an answer to an earlier call was missing.
         """
         if count and any(exchange.reply is None for exchange in self.exchanges):
             raise UnknownAnswerError

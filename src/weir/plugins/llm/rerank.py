@@ -527,10 +527,7 @@ def setwise(task: RerankTask) -> Float64:
 
 
 def _by_pairs(task: RerankTask) -> Float64:
-    """Re-rank by pairs, each shown in both orders: return float64[candidates], higher is better.
-
-    Shares of won comparisons (NaN without answers), or ranks by a sort, where the first stage decides draws.
-    """
+    """Return each candidate's share of won comparisons (NaN without answers), or score by a sort."""
 
     def better(groups: Sequence[Rows], progress: Callable[[int], None] | None) -> list[int | None]:
         both = [rows for a, b in groups for rows in ((a, b), (b, a))]

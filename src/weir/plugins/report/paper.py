@@ -356,9 +356,9 @@ def published_tables(
     folder: a results folder whose scores are shown beside the published ones.
     baseline, datasets, systems: see `published_table`.
     labels: names to show for the folder's systems, such as "tuned=bm25(k1=1.2)".
-    published_as: its systems and collections by their published names; see `PublishedNames.of`.
+    published_as: see `PublishedNames.of`.
 
-    Raises BadValue if nothing is published, and for names without a folder; UnknownName for an absent dataset,
+    Raises BadValue if nothing is published, and for names without a folder, UnknownName for an absent dataset,
     system or baseline.
     """
     if labels and folder is None:
