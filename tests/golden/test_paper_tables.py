@@ -19,6 +19,7 @@ from weir.plugins.report.paper import (
     collection_table,
     paper_table,
     published_table,
+    published_tables,
 )
 
 RATIOS = {"DeepCT": -27.5, "SPARTA": -19.9, "docT5query": 2.5, "DPR": -44.0, "ANCE": -8.2, "TAS-B": -2.0, "GenQ": -3.1,
@@ -126,6 +127,12 @@ def test_tables_of_cells_are_printed_as_they_are():
     assert cells["trec-covid", "MiniLM-L-6-v2"] == "97.4"
     with pytest.raises(BadValue, match="BEIR table 4"):
         published_table("BEIR table 5")
+
+
+@pytest.mark.parametrize("name", ["labels", "published_as"])
+def test_names_of_results_need_a_results_folder(name):
+    with pytest.raises(BadValue, match=f"`{name}` names .*no results folder is given"):
+        published_tables("BEIR paper", **{name: ["tuned=bm25"]})
 
 
 def test_collections_are_counted_from_their_judgments():

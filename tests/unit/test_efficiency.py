@@ -25,7 +25,7 @@ from weir.errors import FormatError, UnknownName
 from weir.experiment import stage_store
 from weir.experiment.efficiency import efficiency, efficiency_notes
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import finished_cells, whole_seconds
+from weir.experiment.results import finished_cells, total_seconds
 from weir.experiment.stages import read_record, write_record
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
 from weir.systems.protocol import RERANKERS, SYSTEMS, Costs
@@ -380,7 +380,7 @@ def test_the_cost_of_encoding_is_that_of_any_encoder_with_or_without_a_version(t
             assert alone.index_seconds >= 0.002 * alone.documents
             other = [found[dataset, name].index_seconds for name in ("bm25", "rm3") if name in system]
             assert one.index_seconds == pytest.approx(alone.index_seconds + sum(other))
-            assert whole_seconds(cells[dataset, system]) >= one.index_seconds
+            assert total_seconds(cells[dataset, system]) >= one.index_seconds
         assert (one.index_bytes is None) == (version is None and "slow" in system)
         assert one.unkept == "no size" * (one.index_bytes is None)
     said = [note.text for note in efficiency_notes([*found.values()]) if "is kept for an object" in note.text]

@@ -70,7 +70,7 @@ def test_words_are_labels_where_everybody_means_the_same_and_else_are_told(tmp_p
         read_labels(path)
     told = parse_words(["partly relevant=0.5"])
     assert read_labels(path, told).to_dict()["q2"] == {"d1": 0, "d4": 0.5}
-    for wrong in ("partly", "partly=", "=1", "partly=much"):
+    for wrong in ("partly", "partly=", "=1", "partly=much", "partly=nan", "partly=1e9"):
         with pytest.raises(BadValue, match="expected a label and its grade"):
             parse_words([wrong])
 

@@ -88,6 +88,16 @@ def test_values_by_query_are_a_table_with_a_header_of_one_run_and_of_several(run
     assert bounded.split("\n")[0].strip() == ",".join((*VALUE_COLUMNS, "lowest", "highest"))
 
 
+def test_every_row_has_the_cells_of_the_header_beside_a_result_with_bounds(runs):
+    qrels, good, _ = runs
+    plain, bounded = (weir.evaluate(qrels, good, "AP", {"ties": ties}) for ties in ("trec", "bounds"))
+    text = values_csv([(("data", "plain"), plain), (("data", "bounded"), bounded)])
+    header, *rows = csv.reader(io.StringIO(text))
+    assert len(header) == len(VALUE_COLUMNS) + 2
+    assert {len(row) for row in rows} == {len(header)}
+    assert {(row[1], row[-2:] == ["", ""]) for row in rows} == {("plain", True), ("bounded", False)}
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -791,7 +791,7 @@ def gate(
     interval: one of t, percentile, bca and studentised.
     by: groups of queries as `Scores.by` takes them. Each can fail the gate too.
     common: compare on the queries that both sides have with the same judgments.
-    fetch: download the collections that records of results name, by default the network is not used.
+    fetch: download the collections that records of results name.
     conventions: rules of scoring, by default as a baseline was scored.
     collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries without
         an answer), and `by` may name its columns. In Python also {name: path} of results folders' collections that

@@ -157,10 +157,11 @@ def model(
     name: a model, or a dense system.
     dtype: the lowest precision to compute in.
     engine: auto, openvino, torch or transformers.
-    device: where it runs: cpu, cuda or cuda:1.
-    probe: load the model; measure its engines, and how much the other texts of a batch change a vector.
+    device: where it runs: auto, cpu, cuda or cuda:1.
+    probe: load the model, measure its engines, and how much the other texts of a batch change a vector.
 
-    Downloads a missing checkpoint. Raises BadValue for a name that is no encoder's, DownloadError if this fails.
+    Downloads a missing checkpoint. Raises DownloadError if this fails, BadValue for a name that is no encoder's, and
+    for settings beside a dense system's own.
     """
 
     encoder = _encoder_named(name, dtype, engine)
@@ -219,6 +220,8 @@ def _documents_per_second(loaded: Loaded, texts: list[str]) -> float | str:
 def measures(measure: str | None = None) -> Listing:
     """Return the measures with settings and sources, or only the named one; raises UnknownName for an unknown
     measure.
+
+    measure: also with settings and cut-off.
     """
 
     names = MEASURES.names() if measure is None else [measure]

@@ -111,7 +111,7 @@ def results(
     systems: only these systems, by default all.
     by: groups of queries. Their means, the macro mean and the mean of all queries are the rows.
     collection: the present path of a collection with the column `by`, by its name.
-    fetch: download the collections that records of results name, by default the network is not used.
+    fetch: download the collections that records of results name.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
 
     Omits scores by outdated judgments, with a note. Raises FormatError for a folder without a finished result,
@@ -187,11 +187,11 @@ def shown_rows(
 ) -> ShownRows:
     """Return (judged results with current scores, their means with notes).
 
-    measures: in this order; by default all.
+    measures: in this order, if there, by default all.
     more: notes to put last.
     titles: {system: name to show}.
 
-    Raises BadValue if all scores are outdated.
+    Outdated results become notes; raises BadValue if all are.
     """
     scored = [cell for cell in cells if cell.rows]  # nothing is shown of what nobody judged
     named = all(cell.unit for cell in scored)  # as among the cells of which these were chosen
@@ -334,7 +334,7 @@ def verify(
     """Return a verdict for each stage of a results folder, after checking every file and score; true if all is sound.
 
     progress: receives (folder, number checked, number in all).
-    fetch: download the collections that records name, by default the network is not used.
+    fetch: download the collections that records name.
     collection: the present path of a collection, by its name, if it is not where the records say.
 
     Raises FormatError for a folder without results, UnknownName for a collection that it does not have.
@@ -631,7 +631,10 @@ def describe(*collections: str | Path | Dataset, split: str | None = None) -> Re
 
 
 def is_judgments(name: str) -> bool:
-    """Return True for a file of judgments, False for a collection (a name, folder, zip, TOML file or golden set)."""
+    """Return True for a file of judgments, False for a missing one and a collection (name, folder, zip, TOML file).
+
+    JSON and YAML are read, as they may be golden sets; any other file is taken for judgments.
+    """
     path = path_of(name)
     if (
         catalogue_name(name)

@@ -174,7 +174,7 @@ def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) ->
     """Write a subset of a collection, with its judgments, to a new folder in Weir's layout, and return it as
     a dataset.
 
-    subset: (document rows, query rows), from `chosen`.
+    subset: (document rows, query rows), each ascending, from `chosen`.
 
     Raises BadValue if the folder exists.
     """
@@ -205,7 +205,6 @@ def proof(
 ) -> SubsetProof:
     """Return how well a subset and its whole collection agree on the order of systems, which are run on both.
 
-    measure: orders the systems.
     tell: called with the name of each step.
 
     Raises BadValue for fewer than three systems.

@@ -292,7 +292,7 @@ class Look:
         return f'class="weir-f-{name}"' if self.classes else f'fill="{self.ink(name)}"'
 
     def ink(self, name: str) -> str:
-        """Return the CSS colour `INKS[name]` for a light or dark page."""
+        """Return the CSS colour `INKS[name]`, of dark pages if `dark`, else of light ones."""
         return INKS[name][self.dark]
 
     def stroke(self, name: str, width: float, dash: str = "") -> str:
@@ -1094,7 +1094,7 @@ def _place(
 
 
 def tint(verdict: str, difference: float) -> str:
-    """Return the name of a table cell's background: "better0" to "worse3" by verdict and size of the
+    """Return the name of a table cell's background: "better0" to "worse3" by verdict and TINT_STEPS of the unsigned
     difference; "" for other verdicts."""
     if verdict not in ("better", "worse"):
         return ""

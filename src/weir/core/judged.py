@@ -133,8 +133,8 @@ class Judged:
         return self.retrieved > 0
 
     def take(self, codes: NDArray[np.integer]) -> Judged:
-        """Return the judged run of the queries at these positions, which may repeat, in this order; without
-        `intents` and `beside`."""
+        """Return the judged run of the queries at these positions, which may repeat, in this order, without
+        `intents` and `beside`; counts of the whole run, such as `ignored`, stay."""
         ptr = np.searchsorted(self.query, np.arange(len(self) + 1))
         row, at = stretches(ptr[codes], ptr[codes + 1])
         ideal, of_ideal = stretches(self.ideal_ptr[codes], self.ideal_ptr[codes + 1])

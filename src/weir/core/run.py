@@ -171,7 +171,7 @@ class Run:
     def columns(self) -> dict[str, Any]:
         """Return {"query", "doc", "rank", "score": a value for each row}, in rank order.
 
-        Raises BadValue if document identifiers were not read.
+        Raises BadValue without document identifiers.
         """
         self.refuse_nameless()
         names = self.queries.tolist()
@@ -189,7 +189,7 @@ class Run:
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return {query: {document: score}}, documents in rank order.
 
-        Raises BadValue if document identifiers were not read.
+        Raises BadValue without document identifiers.
         """
         self.refuse_nameless()
         docs, scores, cuts = self.docs.take(self.doc).tolist(), self.score.tolist(), self.ptr.tolist()
@@ -211,7 +211,7 @@ class Run:
     def without_self(self) -> Run:
         """Return the run without documents that have their query's identifier, as for ArguAna and Quora.
 
-        Raises BadValue if document identifiers were not read.
+        Raises BadValue without document identifiers.
         """
         self.refuse_nameless()
         own = self.docs.codes(self.queries.strings)
@@ -223,8 +223,8 @@ class Run:
         parents: {passage: document}, or the separator before the passage number ("#" in "d1#3"); the last one
             counts, an identifier without it stays.
 
-        Raises BadValue for a passage without a document, a separator in no identifier, and if identifiers
-        were not read.
+        Raises BadValue for a passage without a document, a separator in no identifier, and without
+        identifiers.
         """
         self.refuse_nameless()
         names = self.docs.tolist()
@@ -277,21 +277,21 @@ class Run:
     def without(self, excluded: DocumentLists) -> Run:
         """Return the run without the documents listed for each of its queries.
 
-        Raises BadValue if document identifiers were not read.
+        Raises BadValue without document identifiers.
         """
         return self._keep(~self._listed(excluded))
 
     def among(self, candidates: DocumentLists) -> Run:
         """Return the run with only the documents listed for each of its queries; an empty list allows all.
 
-        Raises BadValue if document identifiers were not read.
+        Raises BadValue without document identifiers.
         """
         return self._keep(self._listed(candidates) | (candidates.lengths() == 0)[self.query_of_row()])
 
     def permitted(self, masks: DocumentMasks) -> Run:
         """Return the run with only the documents that the masks permit.
 
-        Raises BadValue if document identifiers were not read.
+        Raises BadValue without document identifiers.
         """
         self.refuse_nameless()
         doc = self.doc if self.docs is masks.docs else masks.docs.codes(self.docs.strings)[self.doc]

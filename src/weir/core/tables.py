@@ -402,7 +402,8 @@ def tables_as_text(
 ) -> str:
     """Return tables as one text, below each other.
 
-    form: "text", "markdown", "latex", "csv" or "html" (a whole page); raises UnknownName for another.
+    form: "text", "markdown", "latex", "csv" (without sentences) or "html" (a whole page); raises UnknownName for
+        another.
     width, colour: of the terminal, for "text".
     title: of the HTML page.
     notes: printed below in "text" and "markdown", as comments in "latex", else dropped.

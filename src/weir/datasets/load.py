@@ -316,7 +316,7 @@ class Dataset:
 
     @cached_property
     def queries_fingerprint(self) -> str:
-        """Hash of the queries' ids, texts, and metadata that decides rankings."""
+        """Hash of the queries' ids, texts, and metadata that decides rankings, and of documents' fields in filters."""
         whole = hashlib.sha256()
         for column in (self.queries.ids.strings, self.queries.text):
             column.feed(whole.update)

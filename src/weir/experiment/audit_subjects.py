@@ -201,7 +201,7 @@ def _fused_by_ranks(cell: ResultCell) -> bool:
 
 
 def subject_of_cells(dataset: Dataset, cells: Sequence[ResultCell]) -> Subject:
-    """Return a collection with the rankings of these results, by system, for an audit."""
+    """Return a collection with the rankings of these results (at least one), by system, for an audit."""
     subject = _of_dataset(dataset, {cell.called: read_run(cell.run) for cell in cells})
     dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
     unscored = {cell.called: unscored_candidates(cell) for cell in cells}

@@ -64,7 +64,7 @@ from weir.measures.evaluate import (
     names_of_runs,
     parse_conventions,
 )
-from weir.measures.measure import direction, is_never, judged_by_default
+from weir.measures.measure import direction, judged_by_default, must_stay_zero
 from weir.stats.compare import (
     Comparison,
     ComparisonMethod,
@@ -148,10 +148,8 @@ def compared_tables(
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
 ) -> Iterator[ScoreTable]:
-    """Yield the score table of each comparison that `compare_grid` makes, in its order, except tables of one query.
-
-    Raises the errors of `compare_grid`.
-    """
+    """Yield the score table of each comparison that `compare_grid` makes, in its order, with its errors, except
+    tables of one query."""
     for tables in _tables_of_measures(cells, measures, baseline):
         yield from (t for t in tables if t.comparable)
         units = units_across(tables)
@@ -282,7 +280,7 @@ def lacking_notes(
 def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
     """Return the work of a comparison: measures x (pairs of systems x queries, summed over datasets).
 
-    measures: () for all.
+    measures: () for all with a better direction.
     """
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
@@ -405,8 +403,8 @@ def diff_cells(
     """Return the differences of two results, query by query, from their folders.
 
     measure: by default the first that both have.
-    collection: provides documents and texts.
-    top: number of largest gains, and of largest losses, to list.
+    collection: provides texts and judgments, by which both are then scored again.
+    top: see `diff_files`.
 
     Raises FormatError for an unfinished result; BadValue for different collections, no shared measure, or different
     judgments without their collection.
@@ -589,7 +587,7 @@ def system_of(
 ) -> SystemScores:
     """Return the scores of the only system in a results folder, or of judgments and a run, to save as a baseline.
 
-    Takes the arguments of `gate_inputs`. Raises BadValue for several systems or missing judgments.
+    Takes the arguments of `gate_inputs`. Raises BadValue for other paths, several systems and missing judgments.
     """
     names = [str(m) for m in measures] or [GATED]
     if len(paths) == 2:
@@ -720,7 +718,7 @@ def gateable(cases: GateCases) -> tuple[GateCases, list[Note]]:
     alone = {
         f"{of.dataset} has one query with a value of {of.measure} ({of.queries[0]}), which tells nothing of others": of
         for group, of in cases
-        if not group and of.queries is not None and not of.comparable and not is_never(of.measure)
+        if not group and of.queries is not None and not of.comparable and not must_stay_zero(of.measure)
     }
     left = {(of.dataset, of.measure) for of in alone.values()}
     kept = [(group, of) for group, of in cases if (of.dataset, of.measure) not in left]

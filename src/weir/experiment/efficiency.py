@@ -121,12 +121,12 @@ class Efficiency:
 
 
 def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
-    """Return quality and costs of all systems on all collections of a results folder, without results by outdated
-    judgments.
+    """Return quality and costs of all systems on all collections of a results folder, with `best` marked.
 
     measure: by default nDCG@10, else the first.
 
-    Raises FormatError without a result, UnknownName for an unscored measure.
+    Leaves out results by outdated judgments or without the measure. Raises FormatError without a result,
+    UnknownName for an unscored measure.
     """
     cells, _ = current_cells(by_split(finished_cells(root)))
     available = scored_measures(cells)
@@ -408,7 +408,7 @@ PROCESS = "peak MB is that of the whole process, with all that it held before"
 
 
 def timed_queries(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on the queries that give the percentiles: how many, and how they were timed."""
+    """Return a clause on the queries that give percentiles: how many, if known, and how they were timed."""
     counts = _counts_timed(results)
     of = f"{' to '.join(map(count, dict.fromkeys((counts[0], counts[-1]))))} " if counts else ""
     return (

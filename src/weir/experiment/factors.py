@@ -374,7 +374,8 @@ def study_cells(
 
     factors: names, by default all.
 
-    Raises BadValue if systems form no grid, or levels have equal results, UnknownName for a factor or measure.
+    Raises BadValue if systems form no grid, levels have equal results, or no dataset has two shared queries;
+    UnknownName for a factor or measure.
     """
     return study_factors(
         {(c.dataset, c.label or c.system): c.values() for c in cells},

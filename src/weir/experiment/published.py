@@ -464,10 +464,12 @@ def _reported_by_counts(
 
 
 def reported_of(cell: ResultCell, name: str = "") -> Reported:
-    """Return a result's dataset and split as published scores name them, by name or counts; raises FormatError for
-    damaged records.
+    """Return a result's dataset and split as published scores name them; raises FormatError for damaged records.
 
     name: published name of its collection, by default its own.
+
+    A collection without published scores is named as the only known one with equal numbers of documents and of
+    judgments by grade, if any.
     """
     return _reported_by_counts(name or cell.collection, cell.split, cell.grades, cell.documents)
 

@@ -591,7 +591,7 @@ def _called(cell: ResultCell, dataset: str, unit: str = "") -> ResultCell:
 
 
 def open_cell(folder: Path | str) -> ResultCell:
-    """Return the finished result in a folder such as results/scifact/bm25-fa19b4d424.
+    """Return the finished result in a folder such as results/scifact/bm25-fa19b4d424, or the only one below it.
 
     Raises FormatError without one, BadValue for several results or splits.
     """
@@ -622,11 +622,12 @@ def open_cell(folder: Path | str) -> ResultCell:
 
 
 def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
-    """Return the run files in a folder, sorted; [] for a results folder and a file.
+    """Return the run files in a folder, by file name; [] for a results folder, a file, and if there are none.
 
     names: files to return, without suffixes; () for all.
 
-    Raises BadValue for two files of one name, UnknownName for a missing one. Warns (LossWarning) of other files.
+    Raises BadValue for two of one name, UnknownName for a missing one among others. Skips hidden files; warns
+    (LossWarning) of other files.
     """
     if not folder.is_dir() or any(next(folder.glob(f"{at}{RECORD}"), None) for at in ("", "*/", "*/*/")):
         return []
@@ -747,7 +748,7 @@ def finished_and_lacking(
 ) -> tuple[list[ResultCell], list[str]]:
     """Return (finished results, sentences on missing results, unreadable records and unscored rankings).
 
-    datasets, systems: mention only these, by default all; systems by names, labels, or prefixes.
+    datasets, systems: mention only these; see `chosen_cells`.
 
     Raises FormatError without a result.
     """
@@ -770,9 +771,9 @@ def finished_and_lacking(
 
 
 def missing_results(root: Path, datasets: Sequence[str] = (), systems: Sequence[str] = ()) -> list[str]:
-    """Return a sentence on the requested results that are missing, in a list; [] if none is.
+    """Return one sentence on the requested results that are missing; [] if none is.
 
-    datasets, systems: only these, by default all; systems by names, labels, or prefixes.
+    datasets, systems: see `chosen_cells`.
     """
     return _missing(GridOrder.read(root), _by_folder(root)[0], datasets, systems)
 
@@ -929,7 +930,7 @@ def damaged_records(root: Path) -> list[str]:
 
 
 def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:
-    """Return a result's collection, loaded: `collection`, else from its recorded place or the catalogue.
+    """Return a result's collection, loaded: `collection`, unchecked, else from its recorded place or the catalogue.
 
     None if neither has the recorded content; downloads nothing. Raises the errors of `load` for `collection`.
     """
@@ -1142,8 +1143,8 @@ def elsewhere(cell: ResultCell) -> str:
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """Return a result's collection, loaded from `places`, {collection: name, path or Dataset}, else from its recorded
-    place; None if not found.
+    """Return a result's collection, loaded unchecked from `places`, {collection: name, path or Dataset}, else as by
+    `cell_collection`; raises the errors of `load` for `places`.
     """
     place = places.get(cell.collection)
     if place is None:
@@ -1475,7 +1476,7 @@ def _measured(record: Record) -> bool:
     return record.facts.get("measured") is not False and not stored
 
 
-def whole_seconds(cell: ResultCell) -> float | None:
+def total_seconds(cell: ResultCell) -> float | None:
     """Return the seconds that computing a result's indexes and rankings took; None if some are unknown."""
     records = [record for _, record in cell.stages]
     costs = [*(r.cost for r in records), *_in_memory(cell)]

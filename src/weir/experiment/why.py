@@ -249,7 +249,7 @@ def other_rules(
 
 def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
     """Yield rules with measures to which other tools give the same name: other cut-offs, capped recall, relevance
-    levels, gains.
+    levels among the grades, settings such as gains, and binary relevance.
     """
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)

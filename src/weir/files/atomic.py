@@ -202,8 +202,8 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
 
 def check_replaceable(folder: Path, record: str, own: Collection[str], writer: str) -> bool:
-    """Return True if the folder holds what the command `writer` wrote, to be replaced; raises BadValue for a file, and
-    for a folder with anything else.
+    """Return True if the folder holds what the command `writer` wrote, False if missing or empty; raises BadValue for a
+    file, and for a folder with anything else.
 
     record: file that every folder of this command has.
     own: names that the command writes; stores (.weir) are accepted too.

@@ -29,7 +29,7 @@ Tiers: TypeAlias = tuple[frozenset[str], ...]
 
 @dataclass(frozen=True, eq=False)
 class FieldNames:
-    """Known column names of rankings, judgments and logs, folded (see `fold`), by meaning."""
+    """Known names of columns and fields, and words in them, of rankings, judgments and logs, folded (see `fold`)."""
 
     roles: Mapping[str, Tiers]
     """{role: tiers of names, the best first}."""

@@ -71,8 +71,10 @@ def join_dicts(qrels: object, run: object) -> Judged | None:
     """Return {query: {document: grade}} joined with {query: {document: score}}, as `Judged.of` would; None if
     unsuited.
 
-    Takes lists, sets and small frames too. Unsuited are mixed identifiers, unusual number types, repeated documents,
-    and input that needs a warning or error.
+    qrels, run: inner lists, sets and frames below 20,000 rows are taken too.
+
+    Unsuited are other types, mixed identifiers, unusual numbers, repeated documents, and input that needs a warning or
+    error; raises nothing.
     """
     try:
         judgments = qrels if type(qrels) in _DICTS else small_frame(qrels, "qrels")

@@ -99,10 +99,12 @@ class Checksum:
         return {"bytes": self.bytes, "crc32": "".join(f"{block:08x}" for block in self.blocks)}
 
     def verify(self, path: Path, start: int = 0, stop: int | None = None) -> None:
-        """Raise StoreError if the file's length changed, or a block with bytes `start` to `stop` (None for
-        the end).
+        """Raise StoreError for a missing file, another length, or damage in the blocks of bytes `start` to `stop`.
+
+        stop: exclusive; None for the end.
+
+        Verified blocks are read again only if the file's time or inode changes.
         """
-        # Verified blocks are read again only if the file's size, time or inode changes.
         first, last = start // BLOCK_BYTES, -(-(self.bytes if stop is None else stop) // BLOCK_BYTES)
         try:
             now = path.stat()

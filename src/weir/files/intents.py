@@ -138,8 +138,8 @@ _COLUMNS = "4 columns (query intent document grade) between blanks or tabs"
 def read_intents(path: str | os.PathLike[str]) -> IntentQrels:
     """Return judgments of intents from lines `query intent document grade`, or from a nugget bank (JSON lines).
 
-    Support counts 1, partial_support 0.5, not_support 0. Raises FormatError for a missing or invalid file and
-    contradicting grades.
+    Support counts 1, partial_support 0.5, not_support 0; comments (#) are skipped. Raises FormatError for a missing or
+    invalid file and contradicting grades.
     """
     path = path_of(path)
     if holds_nuggets(path):

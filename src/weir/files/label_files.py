@@ -375,20 +375,18 @@ def rater_name(path: str | os.PathLike[str]) -> str:
 
 def parse_words(texts: Sequence[str]) -> Mapping[str, float]:
     """Return {label: grade}: the default words and those given as "partly relevant=1"; raises BadValue for another
-    text.
+    text, and for a grade beyond ±16384.
     """
     if not texts:
         return BINARY_WORDS
     words = dict(BINARY_WORDS)
     for text in texts:
         word, _, grade = text.rpartition("=")
-        with suppress(ValueError):
-            number = float(grade)
-            if word.strip():
-                words[word.strip()] = number
-                continue
-        expected = "a label and its grade, as in 'partly relevant=1'"
-        raise BadValue(f"`words`: found '{text}'; expected {expected}")
+        number = parse_slowly(grade.strip().encode("utf-8", "surrogatepass"))
+        if not word.strip() or not abs(number) <= LARGEST:  # NaN is no number
+            expected = f"a label and its grade within ±{LARGEST}, as in 'partly relevant=1'"
+            raise BadValue(f"`words`: found '{text}'; expected {expected}")
+        words[word.strip()] = number
     return words
 
 

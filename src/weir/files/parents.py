@@ -26,7 +26,7 @@ _DOCUMENTS = {
 
 
 def read_parents(path: Path) -> dict[str, str]:
-    """Return {passage: document} of a file of two columns, without a header.
+    """Return {passage: document} of a file of two columns (CSV by its name, else with tabs), skipping a header.
 
     Raises FormatError for a missing or invalid file, a passage with two documents, and no passage.
     """

@@ -15,7 +15,7 @@ _HEADS = ("query", "query-id", "query_id", "qid", "_id", "id")
 
 
 def read_groups(path: Path) -> QueryGroups:
-    """Return the group of each query from lines "query, tab, group", without comments (#) and a header.
+    """Return the group of each query from lines "query, tab, group", skipping comments (#) and a header.
 
     Raises FormatError for a missing or invalid file, a query in two groups, and no query.
     """
@@ -45,7 +45,7 @@ def read_groups(path: Path) -> QueryGroups:
 
 
 def read_weights(path: Path) -> QueryWeights:
-    """Return the weight of each query from lines "query, tab, weight", without comments (#) and a header.
+    """Return the weight of each query from lines "query, tab, weight", skipping comments (#) and a header.
 
     Raises the errors of `read_groups`, and FormatError for a weight that is no number above 0.
     """

@@ -71,7 +71,7 @@ def read_documents(part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> 
 
     roles: kinds of fields that hold the text if there is no field `text`; the first present counts.
 
-    Raises FormatError for an invalid line, a too long identifier and an empty file.
+    Raises FormatError for an invalid line, a too long identifier, an empty file, and texts in another field.
     """
     rows, empty, elsewhere = 0, 0, Counter[str]()
     with reading(part) as source:

@@ -38,9 +38,7 @@ def score_lines(scores: Scores) -> list[str]:
 
     "mean": "geometric" marks logarithms.
     """
-    queries, ends = scores.queries.tolist(), [scores.values]
-    if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
-        ends += [scores.low, scores.high]
+    queries, ends = scores.queries.tolist(), _with_bounds(scores)
     names = ("value", "lowest", "highest")[: len(ends)]
     return [
         json.dumps(
@@ -53,23 +51,30 @@ def score_lines(scores: Scores) -> list[str]:
     ]
 
 
+def _with_bounds(scores: Scores) -> list[Float64]:
+    if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
+        return [scores.values, scores.low, scores.high]
+    return [scores.values]
+
+
 VALUE_COLUMNS = ("dataset", "system", "measure", "query", "value")
 """The header of values by query as CSV."""
 
 
 def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
-    """Return values by query as CSV, with lowest and highest for ties=bounds; an empty cell is undefined.
+    """Return CSV with a row for each result, measure and query, with lowest and highest if a result has ties=bounds; an
+    empty cell is undefined.
 
     placed: ((dataset, system), scores) of each result.
     """
-    scored = list(placed)
-    bounded = any("ties=bounds" in one.conventions for _, one in scored)
-    lines: list[Sequence[object]] = [(*VALUE_COLUMNS, *("lowest", "highest") * bounded)]
-    for place, scores in scored:
-        ends = [scores.values, *[end for end in (scores.low, scores.high) if bounded and end is not None]]
-        for measure, *rows in zip(scores.measures, *(end.tolist() for end in ends), strict=True):
+    scored = [(place, scores, _with_bounds(scores)) for place, scores in placed]
+    widest = max((len(ends) for *_, ends in scored), default=1)
+    lines: list[Sequence[object]] = [(*VALUE_COLUMNS, *("lowest", "highest")[: widest - 1])]
+    for place, scores, ends in scored:
+        for measure, *rows in zip(scores.measures, *map(np.ndarray.tolist, ends), strict=True):
             for query, *values in zip(scores.queries.tolist(), *rows, strict=True):
-                lines.append((*place, measure, query, *(None if math.isnan(v) else v for v in values)))
+                cells = [None if math.isnan(v) else v for v in values]
+                lines.append((*place, measure, query, *cells, *[None] * (widest - len(cells))))
     return csv_text(lines)
 
 
@@ -94,10 +99,9 @@ def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[
     """
     lines = list[list[str]]()
     for place, scores in placed:
-        ends = [scores.values]
-        if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
-            ends += [scores.low, scores.high]
-        for measure, *rows in zip(scores.measures, *(end.tolist() for end in ends), strict=True):
+        for measure, *rows in zip(
+            scores.measures, *map(np.ndarray.tolist, _with_bounds(scores)), strict=True
+        ):
             for query, *values in zip(scores.queries.tolist(), *rows, strict=True):
                 lines.append([*place, measure, query, *map(repr, values)])
     return lines

@@ -48,7 +48,7 @@ class Panels(NamedTuple):
 
 
 class PackedQueries(NamedTuple):
-    """Queries in the layout of tiles, followed by ROWS rows of padding."""
+    """Queries in the layout of tiles; `rows` and `facts` end with ROWS rows of padding."""
 
     rows: Bytes
     """uint8[Q + ROWS, bytes]."""

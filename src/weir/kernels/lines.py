@@ -438,7 +438,7 @@ class IdTable(NamedTuple):
 
 @jit
 def build_slots(hashes: UInt64, slots: Int32) -> None:
-    """Write the positions of hashes into a hash table.
+    """Write the position of each hash into a hash table, at the first free slot from (hash >> 29) % len(slots).
 
     slots: all -1; its length is a power of two, at least twice the number of hashes.
     """

@@ -408,7 +408,7 @@ def _is_known(name: str) -> bool:
         return False
 
 
-def is_never(name: str) -> bool:
+def must_stay_zero(name: str) -> bool:
     """Return True if any query's value above 0 is a failure, as for leaks; False for an unknown name."""
     try:
         return MEASURES.get(parse_measure(name).name).never

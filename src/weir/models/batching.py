@@ -152,10 +152,10 @@ def results(
     plan: BatchPlan,
     done: Callable[[int], None] | None = None,
 ) -> Iterator[R]:
-    """Yield the model's results for texts in order, a window of many batches at a time.
+    """Yield the model's results for texts in order, one for each window of many batches.
 
-    run: maps a batch to results; a batch too large for memory is halved.
-    gather: joins the results of a window's batches.
+    run: maps a batch to results; one too large for memory is halved, and later ones stay smaller.
+    gather: joins a window's [(positions of a batch's texts, results)] and its number of texts.
     done: called with the number of finished texts.
 
     Raises BadValue for a single text too large for memory.

@@ -234,7 +234,8 @@ class ModelState:
         self._names = sorted(self._tensors, key=len)
 
     def tensor(self, *names: str) -> Array | None:
-        """Return the tensor of the first existing name, also under a prefix; None if none exists."""
+        """Return the tensor of the first existing name, also after a dotted prefix (the shortest); None if none
+        exists."""
         for name in names:
             inner = f".{name}"
             for full in self._names:

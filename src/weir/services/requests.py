@@ -49,6 +49,7 @@ class Key:
     # pieces, and keys of fewer than KEY_CHARACTERS inside an answer, where they may be ordinary words.
     variable: str | None
     value: str | None = field(repr=False)
+    """None, like for no key, if the variable is not set."""
 
     @staticmethod
     def of(variable: str | None) -> Key:
@@ -81,7 +82,7 @@ class Key:
         return data if self.value is None else without_secret(data, self.value)
 
     def hint(self) -> str:
-        """Return a phrase for messages: the key's variable, or how to name one."""
+        """Return a clause for messages: the variable that the key was taken from, or how to name one."""
         if self.variable is None:
             return "no key was sent: key='NAME' names the environment variable that holds one"
         return f"the key was taken from {self.variable}"

@@ -101,8 +101,8 @@ class Calibration:
     """True if `low` reaches the minimum, with enough pairs and queries."""
 
     def sentence(self) -> str:
-        """Return a clause with the statistic, its interval, pairs and queries, and, if it does not suffice,
-        the reason."""
+        """Return a clause with the statistic, its interval, pairs and queries, and the bias if it suffices, else the
+        reason."""
         if not self.pairs:
             return "not calibrated, as no pair is judged by people and by it"
         basis = f"on {count(self.pairs)} pairs of {count(self.queries)} queries judged by both"

@@ -203,8 +203,8 @@ class ComparisonMethod:
         return "none" if TESTS.get(self.test).familywise else self.correct
 
     def noise_of(self, table: ScoreTable) -> RunNoise | None:
-        """Return the noise between runs for a table's measure; None if unknown, or if columns are not single
-        queries."""
+        """Return the noise between repeated runs for a table's measure; None if unknown, and for values of datasets or
+        strata."""
         return None if table.queries is None or table.strata else noise_of(self.noise, table.measure)
 
     def family(self, tests: int, systems: int, alike: int = 1) -> Family:
@@ -262,7 +262,8 @@ class ScoreTable:
         return int(self.values.shape[1]) > 1
 
     def take(self, columns: Int64) -> ScoreTable:
-        """Return the table with only these columns, in this order; raises BadValue if columns are datasets."""
+        """Return the table with only these queries, in this order, `left_out` 0; raises BadValue if columns are
+        datasets."""
         if self.queries is None:
             raise BadValue(f"{self.dataset}: a comparison across datasets has no queries to take")
         queries = self.queries.take(columns)
@@ -520,8 +521,9 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
 def compared(
     scores: ScoreTable, baseline: str | None = None, method: ComparisonMethod | None = None
 ) -> Comparison:
-    """Return the comparison of all pairs of systems, or of each system with a baseline; p-values are
-    corrected over the pairs.
+    """Return the comparison of all pairs of systems, or of each with a baseline, p-values corrected over the pairs.
+
+    method: by default ComparisonMethod().
 
     Raises UnknownName for an unknown baseline, BadValue for fewer than two columns.
     """
@@ -798,7 +800,7 @@ def letters(apart: NDArray[np.bool_]) -> list[str]:
 
     apart: True if one of two systems is better, bool[systems, systems], best system first.
 
-    After z come aa, ab. Raises BadValue if `apart` is not symmetric.
+    Raises BadValue if `apart` is not symmetric.
     """
     count = len(apart)
     if apart.shape != (count, count) or (apart != apart.T).any():
@@ -870,8 +872,7 @@ def compared_across(
     datasets: {dataset: tables of its parts}.
     each: comparisons with the baseline on single datasets, if already made.
 
-    Raises BadValue for fewer than two datasets, or if systems or measure differ, UnknownName for an unknown
-    baseline.
+    Raises the errors of `across`, UnknownName for an unknown baseline.
     """
     comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
@@ -1262,7 +1263,7 @@ def compare_tables(
 
 
 def marked_best(standing: Standing, c: Comparison) -> bool:
-    """Return True if tables mark a system's mean as the best."""
+    """Return True if a system's mean, as printed, is the best of two or more; False without a direction."""
     return standing.best is not None and is_best(c.measure, standing.mean, [s.mean for s in c.standings])
 
 

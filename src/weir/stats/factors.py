@@ -331,7 +331,7 @@ def factor_study_across(
 ) -> FactorStudy:
     """Return the effects of a design's factors over collections of equal weight, as a study called `name`.
 
-    datasets: {collection: its parts, of equal weight}.
+    datasets: {collection: its parts}.
     chosen: factors to estimate, by default all.
 
     The interval "two-level" resamples collections too, and permutes levels by collection. Raises as

@@ -15,7 +15,7 @@ from weir.core.rounding import change, count, percent, probability, score
 from weir.core.scores import averaged
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, printable
-from weir.measures.measure import direction, is_never, no_direction_note, within_unit
+from weir.measures.measure import direction, must_stay_zero, no_direction_note, within_unit
 from weir.stats.compare import ScoreTable
 from weir.stats.distributions import student_quantile
 from weir.stats.power import MOST_QUERIES, POWER, queries_needed
@@ -198,16 +198,16 @@ def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
             f"no drop of {table.measure} exceeds {drop}: every candidate passes; allow less than 1"
         )
     least = fewest(2 * rules.confidence - 1) if rules.interval != "t" else 2
-    if 1 < len(d) < least and not is_never(table.measure):
+    if 1 < len(d) < least and not must_stay_zero(table.measure):
         where = f"{table.dataset}, {group}" if group else table.dataset
         found = f"{len(d)} queries, on which its bound would not hold; take t"
         raise BadValue(f"{where}: an interval of {rules.interval} needs {least} queries; found {found}")
-    if len(d) < 2 and not group and not is_never(table.measure):
+    if len(d) < 2 and not group and not must_stay_zero(table.measure):
         raise BadValue(f"{table.dataset}: a gate needs at least two queries; found {len(d)}")
     assert table.queries is not None
     low = p = deviation = math.nan
     noise = noise_of(rules.noise, table.measure)
-    if is_never(table.measure):
+    if must_stay_zero(table.measure):
         d = -after  # whatever the baseline did, a failure of the candidate is one
     elif len(d) > 1:
         low = float(bounds(d[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
@@ -235,7 +235,7 @@ def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
 
 
 def _decided(gate: Gate, p: float, tests: int) -> Gate:
-    if is_never(gate.measure):
+    if must_stay_zero(gate.measure):
         return replace(gate, tests=tests, max_drop=0.0, verdict="fail" if gate.lost else "pass")
     # No bound, as all queries changed equally: the change itself passes or fails, if so many queries would seldom
     # agree by chance.
@@ -384,7 +384,7 @@ def _subject(one: Gate, several: bool) -> str:
 
 
 def _finding(one: Gate) -> str:
-    if is_never(one.measure):
+    if must_stay_zero(one.measure):
         return never_note(one.measure, one.lost, one.queries).text.removeprefix(f"{one.measure}: ")
     side, drop = ("upper", "rise") if direction(one.measure) < 0 else ("lower", "drop")
     logarithms = " of logarithms" if one.geometric else ""
@@ -409,7 +409,7 @@ def _reasons(one: Gate) -> list[str]:
     fell, drop, far = ("rose", "rise", "high") if direction(one.measure) < 0 else ("fell", "drop", "low")
     test = "one-sided t" if one.deviation else "one-sided, by signs"
     tested = f"p {probability(one.p)} against no {drop} ({test}{adjusted})"
-    if is_never(one.measure):
+    if must_stay_zero(one.measure):
         return [f"one query is enough to fail; the baseline had {score(one.before)}"]
     if one.verdict == "fail":
         return [f"the mean {fell} from {score(one.before)} to {score(one.after)}, {tested}"]

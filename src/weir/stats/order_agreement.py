@@ -119,7 +119,7 @@ def order_interval(
     """Return the 95% interval (low, high) of a statistic of two orders of systems; (NaN, NaN) for one query
     or undefined values.
 
-    resampled: the statistic on resampled queries, without NaN. If it never varies, (value, value) comes back.
+    resampled: the statistic on resampled queries, NaN ignored. If it never varies, (value, value) comes back.
     steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
     limits: least and largest possible value.
     """

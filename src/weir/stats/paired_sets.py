@@ -48,9 +48,9 @@ class WithinGroups:
 
 
 def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
-    """Return mean, worst, best and spread within groups of queries, for each measure, ignoring undefined values.
+    """Return, for each measure, means over groups of queries of their mean, worst, best and spread.
 
-    Raises BadValue if a measure has no defined value.
+    Ignores undefined values. Raises BadValue if a measure has no defined value.
     """
     # Oh et al. 2024 (InstructIR) for the worst.
     within = []
@@ -96,8 +96,8 @@ def p_mrr(
     qrels, run: cover both queries of each pair, whose identifiers end in the first and the second of `signs`.
     changed: rankings under the changed instructions, if another run.
 
-    1 is best, 0 no change, -1 worst; a missing document ranks last. Pairs are named without `signs`, and left
-    out if no document becomes irrelevant; raises BadValue if all are.
+    1 is best, 0 no change, -1 worst; a missing document ranks last. Pairs are named without `signs`; queries without a
+    partner, and pairs without such a document, are left out. Raises BadValue if none remains.
     """
     # A document of rank o under the original instruction and c under the changed one has the value 1 - o / c if
     # it falls and c / o - 1 if it rises, averaged over documents. Weller et al. 2024 (FollowIR); ranks as Weir

@@ -90,8 +90,7 @@ def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
     Exact if the nonzero differences have no more sign patterns than `draws`.
 
-    values: float64[systems, queries], without NaN.
-    pairs: systems to compare, int64[pairs, 2].
+    values, pairs, draws: see `p_values`.
     """
     # Fisher 1935; Smucker, Allan and Carterette 2007.
     p = np.empty(len(pairs))
@@ -120,8 +119,7 @@ def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64
 
     Too liberal for few queries.
 
-    values: float64[systems, queries].
-    pairs: systems to compare, int64[pairs, 2].
+    values, pairs, draws: see `p_values`.
     """
     # Savoy 1997; Urbano, Lima and Hanjalic 2019, who shift by the mean of the resampled means, which is the
     # observed mean up to Monte Carlo error.
@@ -138,7 +136,10 @@ def enumerated(differing: int, draws: int) -> bool:
 
 
 def exact_p(differences: Float64) -> float:
-    """Return the exact two-sided p-value of the randomisation test of differences; 1 for none."""
+    """Return the exact two-sided p-value of the randomisation test of differences; 1 for none.
+
+    differences: float64[n], finite; 2**(n - 1) sums are held in memory.
+    """
     if len(differences) == 0:
         return 1.0
     sums = differences[:1].copy()

@@ -65,7 +65,10 @@ class Family:
     correct: str = "holm"
 
     def level(self, alpha: float, others: float) -> float:
-        """Return the level at which a test is significant if `others` (perhaps a fraction) of the family are."""
+        """Return the p-value below which a test is significant if `others` of the family's other tests are.
+
+        others: up to `tests` - 1; a fraction is interpolated.
+        """
         low = math.floor(others)
         one = level_met(self.correct, self.tests, low, alpha)
         if low == others:
@@ -185,6 +188,7 @@ def reach(
     test: a name in TESTS.
     units: number of queries or datasets.
     family: the tests corrected together, all with their smallest p-values.
+    systems: number compared, for tests such as tukey.
     beside: smallest p-values of tests in other tables of the family.
     """
     draws = draws or Draws()

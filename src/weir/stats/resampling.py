@@ -200,7 +200,7 @@ def has_percentile(p: int, count: int) -> bool:
 
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
     """Return the mean of each measure over the queries with a value (geometric for geometric measures), with
-    its interval."""
+    its interval, NaN as in `mean_bounds`."""
     # Resampled in id order and from the same seed for each measure.
     values = scores.values[:, scores.id_order()]
     defined = ~np.isnan(values)
@@ -267,8 +267,8 @@ def ratio_interval(
 
     parts: (numerator, denominator) of each query, float64[queries] each; `less` likewise.
 
-    NaN for fewer than `fewest` queries, or if all resampled denominators are 0. Raises BadValue for a level
-    outside 0..1.
+    Leaves out resamples with a denominator of 0; (NaN, NaN) if none remains, and for fewer than `fewest` queries.
+    Raises BadValue for a level outside 0..1.
     """
     _check_level(level)
     columns = np.stack([*parts, *(less or ())])

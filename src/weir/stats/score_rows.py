@@ -37,7 +37,15 @@ from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue, WeirError
 from weir.measures.aliases import ALIKE
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
-from weir.measures.measure import Measure, direction, is_best, is_never, less_note, parse_measure, within_unit
+from weir.measures.measure import (
+    Measure,
+    direction,
+    is_best,
+    less_note,
+    must_stay_zero,
+    parse_measure,
+    within_unit,
+)
 from weir.stats.resampling import LEVEL, MEAN_INTERVALS, fewest, intervals, mean_bounds, or_nan, share_below
 
 if TYPE_CHECKING:
@@ -173,7 +181,7 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
         )
     several = len({(r.system, r.dataset) for r in rows}) > 1
     for row in rows:
-        if is_never(row.measure) and not math.isnan(row.mean):
+        if must_stay_zero(row.measure) and not math.isnan(row.mean):
             queries = row.queries if row.counted is None else row.counted
             note = never_note(row.measure, round(row.mean * queries), queries)
             notes.append(note.about(f"{row.called} on {row.dataset}") if several else note)
@@ -323,9 +331,10 @@ def own_counts(judged: Judged) -> tuple[int, int]:
 
 
 def own_documents_said(first: int, near: int, rankings: int) -> str:
-    """Return a sentence on rankings that have their query's own document; "" if hardly any does.
+    """Return a sentence on how many rankings begin with their query's own document, if many, else have it near the top;
+    "" if neither.
 
-    first, near: from `own_counts`.
+    first, near: from `own_counts`, of `rankings` rankings.
     """
     if first > 1 and first >= SELF_MATCHES * rankings:
         return f"{first:,} of {rankings:,} rankings begin with the query itself"
@@ -453,7 +462,7 @@ def depth_notes(
 
     depths: {system: length of its longest ranking}.
     measured: {measure: systems that have it}.
-    whole: systems whose rankings have every relevant document, which are never too short.
+    whole: systems whose rankings have every relevant document.
     """
     alike: dict[tuple[str, ...], list[str]] = {}
     for measure, systems in measured.items():
@@ -551,7 +560,7 @@ def _own_notes(scores: Scores) -> list[Note]:
         queries = counted(scores.ignored, "query", "queries")
         notes.append(Note(f"{queries} of the run {have} ignored"))
     for measure, values in zip(scores.measures, scores.values, strict=True):
-        if is_never(measure):
+        if must_stay_zero(measure):
             notes.append(
                 never_note(measure, int(np.count_nonzero(values > 0)), int(np.sum(~np.isnan(values))))
             )

@@ -84,7 +84,7 @@ def _raised(values: Float64, low: float, enough: float) -> float:
 
 
 def first_at(values: Float64, least: float) -> int | None:
-    """Return the position, from 1, of the first value that reaches `least`; None if none does."""
+    """Return the position, from 1, of the first value that reaches `least`, 1e-9 of it forgiven; None if none does."""
     reached = np.flatnonzero(values >= least * (1 - _ROUNDING))
     return int(reached[0]) + 1 if len(reached) else None
 

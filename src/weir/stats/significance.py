@@ -156,14 +156,15 @@ def significance(
 
 
 def p_values(test: str, values: Float64, pairs: Pairs | None = None, draws: Draws | None = None) -> Float64:
-    """Return two-sided p-values of the differences between systems, float64[pairs].
+    """Return two-sided p-values of the differences between systems, float64[pairs], in the order of `pairs`.
 
     test: a name in TESTS.
-    values: float64[systems, queries] without NaN.
-    pairs: systems to compare, int64[pairs, 2], by default all pairs.
+    values: finite, float64[systems, queries].
+    pairs: rows of `values` to compare, int64[pairs, 2], by default `all_pairs`.
+    draws: number and seed, for tests that draw.
 
-    Raises UnknownName for another test, BadValue for fewer than two systems or queries, values that are not
-    finite and fewer than one draw.
+    Raises UnknownName for another test, BadValue for fewer than two systems or queries, NaN, infinity and
+    fewer than one draw.
     """
     function = TESTS.get(test).function
     draws = draws or Draws()
@@ -195,8 +196,7 @@ ROUNDING = 1e-12
 def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return two-sided p-values of the paired t-test, float64[pairs]; 1 if all differences are zero.
 
-    values: float64[systems, queries].
-    pairs: systems to compare, int64[pairs, 2].
+    values, pairs: see `p_values`.
     """
     # Student 1908; Urbano, Lima and Hanjalic 2019.
     return _each(values, pairs, lambda d: 2 * min(t_tail(d), t_tail(-d)))
@@ -208,8 +208,7 @@ def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
     It tests the median, so it finds too much in skewed differences.
 
-    values: float64[systems, queries].
-    pairs: systems to compare, int64[pairs, 2].
+    values, pairs: see `p_values`.
     """
     # Wilcoxon 1945; as R's wilcox.test(paired=TRUE).
     return _each(values, pairs, wilcoxon_p)
@@ -221,8 +220,7 @@ def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
     It tests the median; equal values are left out.
 
-    values: float64[systems, queries].
-    pairs: systems to compare, int64[pairs, 2].
+    values, pairs: see `p_values`.
     """
     # Arbuthnott 1710; as scipy.stats.binomtest.
     return _each(values, pairs, sign_p)
@@ -301,7 +299,7 @@ def wilcoxon_p(differences: Float64) -> float:
 
 
 def sign_p(differences: Float64, tie: float = 0.0) -> float:
-    """Return the two-sided p-value of the sign test of the differences larger than `tie`; 1 if there are none."""
+    """Return the two-sided p-value of the sign test of the differences beyond ±`tie`; 1 if there are none."""
     won, lost = int(np.sum(differences > tie)), int(np.sum(differences < -tie))
     return min(1.0, 2 * binomial_tail(max(won, lost), won + lost))
 
@@ -327,8 +325,7 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
     A system far from the rest makes it miss differences among the rest.
 
-    values: float64[systems, queries].
-    pairs: systems to compare, int64[pairs, 2].
+    values, pairs, draws: see `p_values`.
     """
     # Carterette 2012.
     means = values.mean(axis=1)
@@ -341,7 +338,8 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield the range of the systems' means in each random permutation, in blocks float64[permutations].
+    """Yield the range (largest minus smallest) of the systems' means in each random permutation, in blocks
+    float64[permutations].
 
     values: float64[systems, queries], permuted among systems within each query.
     """

@@ -62,8 +62,8 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
     confidence: "max" (best score), "std" (deviation of the scores) or "diff1" (best minus second score).
     ties: queries of equal confidence count by their "mean", or in the "order" of the scores (older MTEB).
 
-    Unanswered queries are least confident. Raises UnknownName for another confidence, BadValue for another
-    rule of ties and for a run that answers no scored query.
+    Unanswered queries are least confident; NaN for a measure without values. Raises UnknownName for another
+    confidence, BadValue for another rule of ties and for a run that answers no scored query.
     """
     # Gisserot-Boukhlef et al. 2024; mteb retrieval_metrics.py. For logarithms the means are geometric, the area
     # is not.
@@ -126,7 +126,7 @@ def nauc(own: Float64, oracle: Float64) -> float:
 
 
 def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
-    """Return the mean over the remaining queries, one or more, at each of ABSTENTION_RATES, the least
+    """Return the mean of `values` over the remaining queries, one or more, at each of ABSTENTION_RATES, the least
     confident left out first, float64[rates].
 
     sure: confidence of each query.

@@ -69,7 +69,7 @@ def rankings(
     context: Context = IN_MEMORY,
     beyond: int = 0,
 ) -> Run:
-    """Return a searcher's checked rankings of permitted documents, one per query, in order.
+    """Return a searcher's checked rankings of permitted documents, one per query, in the order of `queries`.
 
     who, collection: name the system in messages.
     beyond: how many of the k results only show whether more follow.

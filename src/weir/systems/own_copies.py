@@ -25,7 +25,7 @@ def own_copy(given: T) -> T:
 
 
 def is_shared(given: object) -> bool:
-    """Return True for an object that `own_copy` cannot copy, or its method."""
+    """Return True for an object that `own_copy` cannot copy, or its method; False for functions and classes."""
     owner = given.__self__ if ismethod(given) else given
     return _is_object(owner) and own_copy(owner) is owner
 

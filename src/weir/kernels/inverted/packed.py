@@ -1,7 +1,6 @@
 """Posting lists of many documents in few bytes: two for a document's number, mostly one for its impact.
 
-Lists that `BlockBounds` cuts into ranges keep only the lower half of numbers, which the range completes. A
-list with few distinct impacts keeps their positions in a table.
+Lists that `BlockBounds` cuts into ranges keep only the lower half of numbers, which the range completes.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ class PlainLists(NamedTuple):
 
 
 class PackedLists(NamedTuple):
-    """Posting lists as they are stored, array by array and list after list."""
+    """Posting lists of V terms and P postings as they are stored, list after list in each array."""
 
     low: UInt16
     """uint16[P]: lower half of each document number."""
     high: UInt16
-    """uint16: upper half, of lists without ranges."""
+    """uint16: upper half of each number, only of lists that `BlockBounds` does not cut into ranges."""
     code: Bytes
-    """uint8: codes of lists that have some."""
+    """uint8: position in `value` of each posting's impact, only of lists with few distinct impacts."""
     value: Float32
-    """float32: each list's levels, its distinct impacts in order of appearance; all impacts of a list without codes."""
+    """float32: the distinct impacts of a list with codes in order of appearance, all impacts of a list without."""
     levels: Int32
-    """int32[V]: number of distinct impacts; 0 for a list without codes."""
+    """int32[V]: number of distinct impacts of a list with codes; 0 for a list without."""
     top: Float32
     """As in `BlockBounds`, like `offset` and `peak`."""
     offset: Int32

@@ -196,8 +196,8 @@ class ForwardBuilder:
         return result
 
     def drained(self) -> tuple[Int64, Int32, Int32]:
-        """Return the pairs added since the last call, and drop them: (ptr int64[n+1], term int32[P], count
-        int32[P])."""
+        """Return the pairs of the n documents added since the last call, and drop them: (ptr int64[n+1], term int32[P],
+        count int32[P])."""
         result = (
             np.concatenate(self._ptr),
             self._term[: self._used].copy(),

@@ -70,7 +70,7 @@ class Results:
     """The results in a folder at one moment, with cached values."""
 
     cells: tuple[ResultCell, ...]
-    """One for each dataset and system, of the largest depth and the current judgments."""
+    """At least one; one for each dataset and system, of the largest depth and the current judgments."""
     remarks: tuple[str, ...]
     """Sentences on results left out."""
     kept: Kept

@@ -111,7 +111,7 @@ class Answered:
 
     @property
     def of_query(self) -> dict[str, object]:
-        """The URL parameters for opening a query from this page."""
+        """This page's URL parameters without `amount`, for opening a query."""
         return {name: value for name, value in self.parameters if name != self.amount}
 
 

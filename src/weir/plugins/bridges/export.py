@@ -23,7 +23,7 @@ from weir.experiment.results import (
     current_cells,
     finished_cells,
     not_as_published,
-    whole_seconds,
+    total_seconds,
 )
 from weir.experiment.stages import Stage, slug
 from weir.files.atomic import make_folder, own_file, write_json, write_text
@@ -246,7 +246,7 @@ def _result(cell: ResultCell) -> dict[str, object]:
         "task_name": task_of(cell.collection).name,
         "mteb_version": None,
         "scores": {cell.split: [scores]},
-        "evaluation_time": whole_seconds(cell),
+        "evaluation_time": total_seconds(cell),
         "kg_co2_emissions": None,
         "date": cell.ranked.made["when"],
     }
@@ -350,7 +350,7 @@ def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Pat
 def _metadata_of(cell: ResultCell) -> dict[str, Any]:
     origin, settings = cell.ranked.made, dict(cell.settings)
     packages = [f"{name}=={version}" for name, version in (origin.get("packages") or {}).items()]
-    seconds = whole_seconds(cell)
+    seconds = total_seconds(cell)
     return {
         "tag": cell.label or cell.system,
         "platform": {

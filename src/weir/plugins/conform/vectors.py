@@ -22,14 +22,15 @@ _NOT_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 @dataclass(frozen=True)
 class Number:
-    """An exact value as text: a decimal of 30 digits, and a fraction if short."""
+    """A number as text: a decimal of 30 digits, and an exact fraction if short."""
 
     decimal: str
     fraction: str | None = None
+    """None for an irrational number and a longer fraction."""
 
     @staticmethod
     def of(exact: Exact) -> Number:
-        """Return an exact value as text."""
+        """Return an exact number as text."""
         return Number(**exact_text(exact))
 
     def __float__(self) -> float:

@@ -560,10 +560,8 @@ def _read_records(path: Path, text: str, separator: str, quoted: bool) -> list[t
 
 
 def _records(path: Path, text: str, separator: str) -> tuple[list[tuple[int, list[str]]], bool]:
-    """Return (records of a table with line numbers, True if quotation marks are plain characters).
-
-    Comment lines before the first row are left out, unless they are as wide as the rows.
-    """
+    """Return (records of a table with line numbers, True if quotation marks are plain characters), without comment
+    lines before the first row."""
     literal = separator == "\t" and '"' not in text.partition("\n")[0]
     records = _read_records(path, text, separator, not literal)
     if literal and '"' in text and len({len(row) for _, row in records}) > 1:
@@ -850,8 +848,8 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
 def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Return the rows of a table in a JSON form of pandas (split, tight, columns, list); None for other JSON.
 
-    An index other than row numbers becomes a column. Raises FormatError for a repeated column or a row of another
-    length.
+    An index other than row numbers becomes a column; columns of unequal length give None. Raises FormatError for a
+    repeated column or a row of another length.
     """
     names, cells, index = (value.get(name) for name in ("columns", "data", "index"))
     if isinstance(names, list) and isinstance(cells, list) and value.keys() <= _SPLIT:

@@ -277,6 +277,7 @@ class SheetLine:
     """A line of a sheet: a query and a document to judge."""
 
     number: int
+    """Line in the file, from 1; the header is the first."""
     query: str
     doc: str
     grade: str
@@ -408,10 +409,13 @@ def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
 def relabelled(
     subject: Subject, new: Qrels, measure: Measure = NDCG_AT_10, origin: str = "new"
 ) -> tuple[list[Relabelled], Qrels]:
-    """Return (each system's mean before and after new judgments, old and new judgments with their origins).
+    """Return (each system's means before and after new judgments, old and new judgments with their origins).
 
-    New judgments replace old ones; means are over queries with old judgments. Raises BadValue without runs or such
-    queries, and for a run that answers no judged query.
+    origin: of new judgments; old ones without get "before".
+
+    New judgments replace old ones; unknown queries are left out. Means are over queries with old
+    judgments, if any. Raises BadValue without runs, without new judgments of such queries, and for a run
+    that answers no judged query.
     """
     old = _judgments(subject, new.queries)
     subject = replace(subject, qrels=old)

@@ -561,7 +561,8 @@ class CachedChatClient:
         prompt_of: number from 0 to `count` - 1 -> prompt.
         progress: called with the number of prompts done.
 
-        Equal prompts are sent once. Raises ServiceError, after trying all, if one has no answer.
+        Equal prompts are sent once. Raises ServiceError, after trying all or many failures in a row, if one has no
+        answer.
         """
         keys: list[AnswerKey] = []
 
@@ -599,7 +600,8 @@ class CachedChatClient:
     def stored_replies(
         self, count: int, prompt_of: Callable[[int], ChatPrompt]
     ) -> Iterator[tuple[ChatReply, str] | None]:
-        """Yield (stored answer, its time in UTC or "") for each prompt, None if not stored; sends no request."""
+        """Yield (stored answer, its time in UTC or "") for each prompt, None if not stored; sends no request, counts
+        an answer in `usage` once."""
         for number in range(count):
             key = answer_key(_request_of(self.client, prompt_of(number)))
             stored = self.store.answer(key)
@@ -675,9 +677,9 @@ class RecordedChat:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Return the stored answers in order, an empty reply for each missing one, and add them to `exchanges`.
+        """Return an iterator over the stored answers, an empty reply for a missing one, that adds them to `exchanges`.
 
-        Raises UnknownAnswerError if an answer to an earlier call was missing, as these prompts depend on it.
+        Raises UnknownAnswerError if an answer to an earlier call was missing.
         """
         if count and any(exchange.reply is None for exchange in self.exchanges):
             raise UnknownAnswerError

@@ -62,7 +62,7 @@ MAX_NAMED_SYSTEMS = 3
 
 
 def family_warnings(judge: str, systems: tuple[str, ...]) -> list[str]:
-    """Return a warning for each model family, by name, that the judge shares with systems that it judges."""
+    """Return a warning for each model family, sorted, that the names of the judge and of judged systems share."""
     warnings = []
     for family in sorted(families_of(judge)):
         shared = [system for system in systems if family in families_of(system)]

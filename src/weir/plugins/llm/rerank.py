@@ -70,10 +70,10 @@ SORTS = ("all", "heapsort", "bubblesort", "tournament")
 
 
 def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> list[tuple[int, int]]:
-    """Return (start, stop) of each sliding window over a ranking, the deepest first; [] for fewer than 2 documents.
+    """Return (start, stop) of each sliding window over `count` ranked documents; [] for fewer than 2.
 
-    step: ranks between the starts of neighbouring windows, from 1 to `window`.
-    passes: how often to repeat the windows.
+    step: ranks between the ends of neighbouring windows, from 1 to `window`.
+    passes: how often to go from the deepest window to the first, which may be shorter.
     """
     stops = [count - i * step for i in range(count)]
     needed = next((i for i, stop in enumerate(stops) if stop <= window), 0) + 1
@@ -125,7 +125,7 @@ class Ordering:
         return replace(self, window=wide, step=self.step or max(1, wide // 2), sort=self.sort or sort)
 
     def windows(self, count: int) -> list[tuple[int, int]]:
-        """Return (start, stop) of each window over `count` documents; all settings must be resolved."""
+        """Return `windows` over `count` documents; unresolved settings are window 2, step 1."""
         return windows(count, self.window or 2, self.step or 1, self.passes)
 
     def initial(self, count: int, query: str) -> list[int]:
@@ -315,7 +315,7 @@ class RerankTask:
         return None if progress is None else lambda done: progress(before + done, total)
 
     def flagged(self) -> list[int]:
-        """Return the numbers of candidate documents with a possible prompt injection, ascending."""
+        """Return the corpus numbers of candidates with a possible prompt injection, each once, ascending."""
         documents = np.unique(self.candidates.doc)
         view = self.scorer.corpus.view_of
         return [int(d) for d in documents if has_hidden_instruction(view(VIEW, np.array([d])).tolist()[0])]
@@ -527,10 +527,7 @@ def setwise(task: RerankTask) -> Float64:
 
 
 def _by_pairs(task: RerankTask) -> Float64:
-    """Re-rank by pairs, each shown in both orders: return float64[candidates], higher is better.
-
-    Shares of won comparisons (NaN without answers), or ranks by a sort, where the first stage decides draws.
-    """
+    """Return each candidate's share of won comparisons (NaN without answers), or score by a sort."""
 
     def better(groups: Sequence[Rows], progress: Callable[[int], None] | None) -> list[int | None]:
         both = [rows for a, b in groups for rows in ((a, b), (b, a))]

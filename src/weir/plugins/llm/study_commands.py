@@ -37,9 +37,9 @@ def reranking_command(
     """Report what re-rankers changed, from run files alone.
 
     FIRST: rankings of a first stage; RERANKED: re-rankings of their first documents. Reports unchanged
-    orders, lost and new documents, how far documents moved, and traces of windows. With --qrels also the
-    gain, the share of queries that it hurt, and how many relevant documents reached the first ranks, by their
-    rank in FIRST.
+    orders, lost and new documents, how far documents moved, and signs that sliding windows re-ranked. With
+    --qrels also the gain, the share of queries that it hurt, and how many relevant documents reached the first ranks,
+    by their rank in FIRST.
     """
     asked = weir.ReorderRules(shape=llm.WindowShape(**shape), **rules)
     return present(weir.reranking(first, *reranked, rules=asked, **given), form)

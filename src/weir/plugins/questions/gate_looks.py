@@ -25,7 +25,7 @@ from weir.files.json_record import parse_json
 from weir.files.paths import path_of
 from weir.files.text_files import read_bytes
 from weir.measures.evaluate import Conventions
-from weir.measures.measure import direction, is_never, no_direction_note
+from weir.measures.measure import direction, must_stay_zero, no_direction_note
 from weir.stats.compare import ScoreTable
 from weir.stats.gate import OUTCOMES, GateRules, GateVerdict
 from weir.stats.power import POWER
@@ -167,7 +167,7 @@ def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreT
         name = (table.dataset, group, table.measure)
         if not direction(table.measure):
             raise BadValue(f"{no_direction_note([table.measure])[0]}; gate another measure")
-        if is_never(table.measure):
+        if must_stay_zero(table.measure):
             raise BadValue(
                 f"{table.measure}: one query is enough to fail, at whichever look; gate it by itself"
             )

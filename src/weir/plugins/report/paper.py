@@ -222,7 +222,11 @@ def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
 
 
 def cost_table(costs: Iterable[Efficiency]) -> Table:
-    """Return a table by system: milliseconds of a query, gigabytes of the index."""
+    """Return a table by system: milliseconds of a query by device (median if `timed_singly`, else mean), gigabytes of
+    an index of 1M documents.
+
+    costs: of one collection.
+    """
     cells, costs = {}, list(costs)
     single = timed_singly(costs)
     for one in costs:
@@ -351,11 +355,14 @@ def published_tables(
     publisher: one of PUBLISHED, or a publisher such as "BEIR paper".
     folder: a results folder whose scores are shown beside the published ones.
     baseline, datasets, systems: see `published_table`.
-    labels: names to show for the folder's systems.
-    published_as: its systems and collections by their published names; see `PublishedNames.of`.
+    labels: names to show for the folder's systems, such as "tuned=bm25(k1=1.2)".
+    published_as: see `PublishedNames.of`.
 
-    Raises BadValue if nothing is published, UnknownName for an absent dataset, system or baseline.
+    Raises BadValue if nothing is published, and for names without a folder, UnknownName for an absent dataset,
+    system or baseline.
     """
+    if labels and folder is None:
+        raise BadValue("`labels` names systems of results, and no results folder is given")
     study = None if folder is None else Study.of(folder, None, (), labels=labels)
     return [
         published_table(publisher, measure, baseline, datasets, systems, study, published_as)

@@ -930,16 +930,17 @@ def postgres(
 ) -> PostgresCollection | PostgresTable:
     """Search by PostgreSQL: its full-text search, or pgvector, on a table that Weir fills or an existing one.
 
-    An argument that is None comes from the file.
+    Returns a PostgresTable if the file names a table, else a PostgresCollection.
     file: TOML file that names the server and how it is searched, see docs/retrievers.md.
-    query: websearch, plain, phrase or or.
+    query: websearch, plain, phrase or or, by default the file's, as `rank`, `index` and `ef_search`.
     rank: ts_rank or ts_rank_cd.
     encoder: a model as dense takes it, or a dense(...), to search its vectors by pgvector instead of texts.
     index: exact or hnsw, for vectors.
     version: your label that identifies the table or the server for stored results; without it rankings of an existing
         table are reused in this process alone.
     ef_search: number of candidates that hnsw considers.
-    Raises FormatError for the file, BadValue and UnknownName for settings.
+    Raises FormatError for the file, UnknownName for an unknown setting, BadValue for one that does not apply, and for a
+    table without the column searched.
     """
     if not isinstance(file, str) or not file:
         raise BadValue(f"postgres: file is {file!r}; expected a TOML file")

@@ -299,7 +299,7 @@ def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str
     """Return tables that compare the cross-validated fusion with the best single run, noting that this run
     was picked on the same queries.
 
-    single: scores by run; the first measure's mean decides.
+    single: scores of each run, at least one; the first measure's mean decides.
     """
     way = direction(held_out.measures[0])
     best = max(single, key=lambda name: way * float(single[name].mean_values()[0]))

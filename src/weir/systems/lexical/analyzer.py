@@ -187,7 +187,7 @@ class WordTokenizer:
     """Longest word in UTF-16 units; longer ones are split."""
 
     def words(self, text: str) -> list[str]:
-        """Return a text's words in order."""
+        """Return a text's words in order, as written."""
         return [text[a:b] for a, b in self.spans(text)]
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
@@ -391,8 +391,8 @@ class Analyzer:
         return [term for term in self.normalise(self.words(text)) if term]
 
     def words(self, text: str) -> list[str]:
-        """Return a text's words before `normalise`; raises BadValue if the user's function `cut` gives empty
-        words or line ends."""
+        """Return a text's words before `normalise`; raises BadValue if a user's `cut` gives no list of texts, an
+        empty word or a line end."""
         if self.cut is None:
             return tokenizer(self.tokenizer).words(text.lower() if self.lower_text else text)
         words = self.cut(text)
@@ -447,7 +447,7 @@ class Analyzer:
 
 @cache
 def stopword_list(name: str) -> frozenset[str]:
-    """Return the words of a built-in stop word list, such as "english-33"."""
+    """Return the words of a built-in stop word list, such as "english-33"; FileNotFoundError for another name."""
     return frozenset(_lines(f"stopwords-{name}.txt"))
 
 

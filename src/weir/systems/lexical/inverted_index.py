@@ -208,7 +208,7 @@ def work_folder(at: Path, part: str) -> Path:
 
 
 def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, object]) -> None:
-    """Write indexes and facts atomically into the folder `at`, and remove their work folders."""
+    """Write indexes and facts atomically into the folder `at`, which is replaced, then delete its `work_folder`s."""
     with atomic_dir(at) as folder:
         for number, index in enumerate(indexes):
             arrays: dict[str, NDArray[np.generic]] = {

@@ -92,7 +92,8 @@ class PairCheckpoint(Protocol):
         """Download the checkpoint unless it is on this machine."""
 
     def load(self, device: str) -> PairModel:
-        """Load the checkpoint on this device, and return the model."""
+        """Return the model, loaded on a device; raises DownloadError, StoreError if damaged, BadValue if
+        unsupported."""
 
 
 @dataclass(frozen=True)

@@ -316,7 +316,7 @@ class Room:
     # Comparisons.
 
     def comparisons(self) -> list[Comparison]:
-        """Return the pool's comparisons, by number."""
+        """Return the pool's comparisons, ordered by `number`; [] if it asks for none."""
         stored = self.journal.settings().get("comparisons", [])
         return [
             Comparison(**{**one, "documents": tuple(tuple(side) for side in one["documents"])})
