@@ -1,4 +1,4 @@
-"""A ranking without a document, and truth values as scores, are refused in whatever form they are given."""
+"""Runs without a query, and truth values as scores, are refused in whatever form they are given."""
 
 import json
 
@@ -36,8 +36,6 @@ def parquet(columns, schema):
 
 EMPTY = {
     "dict": lambda _: {},
-    "queries without documents": lambda _: {"q1": {}},
-    "lists": lambda _: {"q1": [], "q2": []},
     "Run": lambda _: weir.Run.of({}),
     "pandas": lambda _: pd.DataFrame(NONE),
     "polars": lambda _: pl.DataFrame(NONE, schema={name: pl.String for name in NONE} | {"score": pl.Float64}),
@@ -61,10 +59,15 @@ TRUTH = {
 
 
 @pytest.mark.parametrize("form", EMPTY)
-def test_a_ranking_without_a_document_is_refused(tmp_path, form):
+def test_a_run_without_a_query_is_refused(tmp_path, form):
     run = EMPTY[form](tmp_path)
     with pytest.raises(WeirError, match=r"no ranking; expected at least one document"):
         weir.evaluate(QRELS, run, "RR")
+
+
+@pytest.mark.parametrize("run", [{"q1": {}}, {"q1": [], "q2": []}])
+def test_a_query_answered_with_nothing_scores_0(run):
+    assert weir.evaluate(QRELS, run, "RR").means()["RR"] == 0
 
 
 @pytest.mark.parametrize("form", TRUTH)

@@ -266,8 +266,8 @@ def _all_found(judged: Judged) -> bool:
 def check_shared_queries(
     judged: Judged, run: Callable[[], Run], qrels: Callable[[], object], path: Path | None = None
 ) -> None:
-    """Raise BadValue if the run is empty, if no query of it is judged, or if columns, or run and judgments, are
-    exchanged; for a file that is empty FormatError.
+    """Raise BadValue if the run has no query, if none of its queries is judged, or if columns, or run and judgments,
+    are exchanged; FormatError for a file without a document.
 
     run, qrels: return the run and its judgments if needed.
     path: the run's file, for the message.
@@ -280,7 +280,8 @@ def check_shared_queries(
         expected = "at least one document for one query"
         if path is not None:
             raise FormatError(path, "no ranking", expected)
-        raise BadValue(f"the run holds no ranking; expected {expected}")
+        if not len(run()):  # a query that a system answered with nothing scores 0
+            raise BadValue(f"the run holds no ranking; expected {expected}")
     # Runs of many queries, few of them judged, are common: their judged documents tell that nothing is exchanged.
     strangers = 0 < judged.ignored >= answered >= len(judged.rank)
     judgments = qrels() if len(judged) and (strangers or not len(judged.rank)) else None
