@@ -18,6 +18,7 @@ from weir.cli import main
 from weir.errors import BadValue
 from weir.plugins.questions.filter_recall import admission_order, exact_first, first_of, recall_of
 from weir.plugins.servers.endpoint import Http
+from weir.systems.restricted import unrestricted
 
 N, QUERIES, YEARS = 400, 12, 20
 DENSE = weir.systems.SYSTEMS.get("dense")
@@ -103,7 +104,7 @@ def test_a_filter_after_an_exact_search_of_everything_is_exact(drawn):
     assert found["none", 1.0, "after", 0, 1].recall == 1
     given_one = found["year == 3", 0.05, "after", 0, 1]
     searcher = DENSE(encoder).index(dataset.corpus)
-    run = searcher.search(dataset.queries, 5).to_dict()
+    run = searcher.search(unrestricted(dataset.queries), 5).to_dict()
     fits = [sum(int(name[1:]) % YEARS == 3 for name in docs) / 5 for docs in run.values()]
     assert (given_one.recall, given_one.short) == (
         pytest.approx(np.mean(fits)),
