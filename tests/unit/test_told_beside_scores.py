@@ -481,3 +481,23 @@ def test_a_warned_ranking_says_so_in_the_result_that_is_printed(tmp_path):
             scores = weir.evaluate(qrels, run, "nDCG@10")
         assert sum("the highest score counts as the best" in note.text for note in scores.notes()) == 1
         assert "the highest score counts as the best" in str(scores)
+
+
+def test_removed_answers_are_said_wherever_a_folder_is_told_of(odd, tmp_path, capsys):
+    """Also in the report itself, in tables for papers and in what is printed, not only beside them."""
+    sentence = "answers are documents that the collection does not have"
+    report = weir.report(odd)
+    assert "so scores can rise" in report.to_html().split("Could unjudged documents decide it?")[0]
+    assert "so scores can rise" in report.to_markdown()
+    (question,) = (one for one in report.questions if one.question.startswith("Could unjudged"))
+    assert question.answer.head == "Perhaps."
+    assert sentence in question.answer.text
+    (section,) = (one for one in report.sections if one.name == "judged")
+    assert any("after dropping" in note for note in section.notes)
+    for path in report.save_tables(tmp_path):
+        if path.name in ("scores.tex", "scores.md"):
+            assert sentence in path.read_text(), path
+    for form in ("--latex", "--markdown"):
+        assert main(["results", str(odd), form]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert any(sentence in line and not line.startswith("%") for line in lines), form

@@ -147,8 +147,8 @@ class ResultSet(Sequence[T], Generic[T]):
         colour: bool = False,
         options: Mapping[str, object] | None = None,
     ) -> str:
-        """Return the results as text, json, csv, latex, markdown or an html page, without notes except in latex
-        comments, and decisive ones in markdown.
+        """Return the results as text, json, csv, latex, markdown or an html page, with decisive notes in latex
+        and markdown, the others as comments in latex.
 
         width, colour: the terminal's width and whether it has colours, for text.
         options: of the tables, such as {"long": True}.
@@ -164,6 +164,9 @@ class ResultSet(Sequence[T], Generic[T]):
         said = {line for table in tables for line in table.notes}
         below = [note for note in self.notes() if form == "latex" or (form == "markdown" and note.decisive)]
         notes = [note for note in below if note.text not in said]
+        if form == "latex" and (decisive := [str(note) for note in notes if note.decisive]):
+            tables = (*tables, Table("", (), (), tuple(decisive)))
+            notes = [note for note in notes if not note.decisive]
         return tables_as_text(tables, form, width, colour, self.kind.name, notes)
 
     @named_arguments

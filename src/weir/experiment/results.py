@@ -69,6 +69,7 @@ from weir.stats.score_rows import (
     wide_tie_notes,
     without_relevant,
 )
+from weir.systems.composite import tells_of_removed
 from weir.systems.expression import parse_system, single_names
 from weir.systems.protocol import DEPTH
 
@@ -1496,13 +1497,20 @@ def search_seconds(cells: Iterable[ResultCell]) -> float | None:
 
 def _said_of(cell: ResultCell) -> list[Note]:
     with as_weir_writes_it(cell.folder):
-        warned = [Note(str(t)) for _, r in cell.stages if r.kind == "run" for t in r.facts.get("notes", ())]
+        texts = [str(t) for _, r in cell.stages if r.kind == "run" for t in r.facts.get("notes", ())]
         empty = int(cell.scored[-1][1].facts.get("without_relevant", 0)) if cell.rows else 0
     other = not_as_published(cell)
     said = [other] * bool(other)
     if empty:
         said.append(without_relevant(empty, cell.rows[0].queries))
+    warned = [Note(text, decisive=tells_of_removed(text)) for text in texts]
     return list(dict.fromkeys([*map(Note, said), *warned]))
+
+
+def removed_answers(cells: Iterable[ResultCell]) -> dict[tuple[str, str], str]:
+    """Return {(dataset, system's title): sentence} of results without their answers outside the collection."""
+    said = [(cell, note.text) for cell in cells for note in _said_of(cell)]
+    return {(cell.dataset, cell.called): text for cell, text in said if tells_of_removed(text)}
 
 
 def _own_said(cell: ResultCell) -> str:

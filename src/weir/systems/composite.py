@@ -222,6 +222,14 @@ def described_unknown(unknown: str) -> dict[str, object]:
     return {} if unknown == "refuse" else {"unknown": unknown}
 
 
+_OUTSIDE = "answers are documents that the collection does not have"
+
+
+def tells_of_removed(sentence: str) -> bool:
+    """Return True for a sentence of `known_rows` on answers that were removed."""
+    return _OUTSIDE in sentence
+
+
 def known_rows(
     query: Int32, doc: Int32, names: Callable[[int], str], queries: Ids, unknown: str = "", hint: str = ""
 ) -> tuple[Int64, str]:
@@ -240,12 +248,12 @@ def known_rows(
         return np.arange(len(doc)), ""
     row = int(others[0])
     problem = (
-        f"{len(others):,} of {len(doc):,} answers are documents that the collection does not have, the first "
+        f"{len(others):,} of {len(doc):,} {_OUTSIDE}, the first "
         f"'{names(row)}' to query '{queries[int(query[row])]}'"
     )
     if unknown == "drop":
-        return np.flatnonzero(doc >= 0), f"{problem}; they are left out"
-    ways = ['unknown="drop" leaves them out'] * bool(unknown) + [hint] * bool(hint)
+        return np.flatnonzero(doc >= 0), f"{problem}; they are left out, so scores can rise"
+    ways = ['unknown="drop" leaves them out, so that scores can rise'] * bool(unknown) + [hint] * bool(hint)
     raise BadRanking(f"{problem}; is it of this collection? {'; '.join(ways)}".rstrip())
 
 

@@ -589,5 +589,6 @@ def study_tables(study: Study) -> tuple[Table, ...]:
         how = f"{study.family}; triangles: better or worse than {name}" if study.comparisons else ""
         table = paper_table(scores, measure, name, how, study.unit_of)
         deep = (note.text for note in unequal_depths(study.named_cells, [measure]))
-        tables.append(replace(table, notes=(*table.notes, *deep)))
+        removed = (f"{name} on {dataset}: {said}" for (dataset, name), said in study.removed.items())
+        tables.append(replace(table, notes=(*table.notes, *deep, *removed)))
     return tuple(tables)

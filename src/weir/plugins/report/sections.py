@@ -571,12 +571,17 @@ def _open_pair_clause(
 
 def not_concluded(study: Study) -> tuple[Statement, ...]:
     """Return up to 5 conclusions that the data do not support, or why nothing can be compared."""
+    removed = tuple(
+        Statement(f"How good {name} is with all its answers on {dataset}:", f"{said}.")
+        for (dataset, name), said in study.removed.items()
+    )
     if not study.comparisons:
         reason = study.remarks[-1] if study.remarks else "there is one system"
-        return (Statement("Nothing can be compared:", f"{reason}."),)
+        return (*removed[:1], Statement("Nothing can be compared:", f"{reason}."))
     measure = study.measures[0]
     whole = study.ranking_comparison(measure)
     statements = [
+        *removed[:1],
         *_left_out(study),
         *([] if whole is None else _lead_not_separable(study, whole)),
         *_tied(study, measure),
@@ -1053,6 +1058,10 @@ def _judged_rates(study: Study) -> Section | None:
         f"Comparisons are open where judged shares lie far apart: by {percent(UNLIKE_JUDGED_RATES, 0)} or more"
         f"{_number_of_datasets(study, len(unlike), len(datasets))}.",
     ) * bool(unlike)  # fmt: skip
+    notes += tuple(
+        f"{name} on {dataset}: the share after dropping; {said}."
+        for (dataset, name), said in study.removed.items()
+    )
     table = replace(judged_table(rates), title="Judged of the first ten")
     lines = [["collection", "lowest", "", "highest", ""]]
     lines += [
@@ -1525,6 +1534,10 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
         )
         head = f"Yes, on {counted(len(turning), 'collection')}." if len(study.datasets) > 1 else "Yes."
         return Question("serious", question, Statement(head, text), "weir eval -m Judged@10")
+    if study.removed:
+        (dataset, name), said = next(iter(study.removed.items()))
+        text = f"{name} on {dataset}: {said}. Shares of judged documents are of the answers that stay."
+        return Question("serious", question, Statement("Perhaps.", text), "weir eval -m Judged@10")
     rates = [rate for row in study.cell_rows if (rate := answered_rate(row)) is not None]
     if not rates:
         return None

@@ -34,6 +34,7 @@ from weir.experiment.results import (
     datasets_counted,
     finished_and_lacking,
     largest_k,
+    removed_answers,
     rows_with_groups,
     scored_measures,
     system_titles,
@@ -296,6 +297,11 @@ class Study:
         with suppress(WeirError):
             notes += construction_notes(self.collections.values(), self.measures)
         return tuple(dict.fromkeys(notes))
+
+    @cached_property
+    def removed(self) -> dict[tuple[str, str], str]:
+        """{(dataset, short name of a system): sentence} of rankings without their answers outside the collection."""
+        return removed_answers(self.named_cells)
 
     @cached_property
     def constructed(self) -> tuple[tuple[str, str], ...]:
