@@ -183,6 +183,54 @@ def test_swapped_ranks_and_scores_are_refused(tmp_path, rows):
         weir.import_files(path, tmp_path / "out")
 
 
+@pytest.mark.parametrize("begins", [0, 1])
+@pytest.mark.parametrize("ranks", [True, False], ids=["beside", "alone"])
+@pytest.mark.parametrize("suffix", [".trec", ".csv", ".tsv", ".jsonl", ".parquet"])
+def test_ranks_in_the_place_of_scores_are_refused_and_imported_as_advised(tmp_path, suffix, ranks, begins):
+    rows = [(f"q{q}", f"d{n}", n + begins) for q in range(3) for n in range(4)]
+    path = tmp_path / f"r{suffix}"
+    if suffix == ".trec":
+        if not ranks:
+            pytest.skip("TREC's form has a rank")
+        path.write_text("".join(f"{q} Q0 {d} {n} {n} t\n" for q, d, n in rows))
+    else:
+        names = ["query_id", "doc_id", *["rank"] * ranks, "score"]
+        table = [dict(zip(names, (q, d, *[n] * ranks, n), strict=True)) for q, d, n in rows]
+        frame = pd.DataFrame(table)
+        match suffix:
+            case ".jsonl":
+                path.write_text("".join(json.dumps(row) + "\n" for row in table))
+            case ".parquet":
+                frame.to_parquet(path)
+            case _:
+                frame.to_csv(path, index=False, sep="," if suffix == ".csv" else "\t")
+    advice = "--as run-ranks ranks by rank, with --columns rank=NAME"
+    with pytest.raises(FormatError, match=f"found ranks in the place of scores.*{advice}"):
+        read_run(path)
+    qrels = {"q0": {"d0": 1}}
+    with pytest.raises(FormatError, match="found ranks in the place of scores"):
+        weir.evaluate(qrels, path)
+    out = tmp_path / "out"
+    weir.import_files(
+        path, out, as_kind="run-ranks", columns={} if suffix == ".trec" or ranks else {"rank": "score"}
+    )
+    (made,) = (out / "runs").glob("*")
+    assert list(read_run(made).to_dict()["q0"]) == ["d0", "d1", "d2", "d3"]
+
+
+def test_ranks_as_scores_of_objects_are_refused_too():
+    ranked = {f"q{q}": {f"d{n}": n + 1 for n in range(4)} for q in range(3)}
+    with pytest.raises(FormatError, match="ranks in the place of scores.*such as negated ranks"):
+        weir.evaluate({"q0": {"d0": 1}}, ranked)
+
+
+@pytest.mark.parametrize("rows", [["q Q0 a 1 1 t", "p Q0 b 1 1 t"], ["q Q0 a 1 2 t", "q Q0 b 2 1 t"]])
+def test_scores_that_may_equal_a_rank_are_read(tmp_path, rows):
+    path = tmp_path / "r.txt"
+    path.write_text("\n".join(rows))
+    assert read_run(path).doubts == ()
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
 def test_swapped_columns_of_tables_are_refused_by_eval_and_import(tmp_path, suffix):
     path = written(tmp_path, suffix, [(q, d, 9.5 - rank, rank) for q, d, rank, _ in DISTANCES])

@@ -50,6 +50,8 @@ class OrderCounts:
     """True if ranks only fall from row to row, and a ranking of two rows or more does not end at 0 or 1 in
     steps of 1."""
     rows: int = 0
+    equal: bool = True
+    """True if every row has a rank, and it equals the score."""
 
     def __add__(self, other: OrderCounts) -> OrderCounts:
         return OrderCounts(
@@ -64,11 +66,20 @@ class OrderCounts:
             self.exactly and other.exactly,
             self.fall or other.fall,
             self.rows + other.rows,
+            self.equal and other.equal,
         )
 
     def swapped(self) -> bool:
         """Return True if the columns of ranks and scores are certainly exchanged."""
         return self.rows > 1 and self.count_up and bool(self.fractional or (self.exactly and self.fall))
+
+    def scores_are_ranks(self) -> bool:
+        """Return True if ranks certainly stand in the place of scores: they equal the ranks in every row, or
+        count up from row to row in more rankings than could be chance."""
+        if self.ranked and self.equal:
+            return True
+        counts = self.exactly and self.count_up and self.rising == self.listed > 0
+        return counts and not self.ranked and -self.surprise < log(CHANCE)
 
     def doubts(self) -> tuple[str, ...]:
         """Return a sentence for each sign that an order other than descending scores was meant."""
@@ -121,6 +132,7 @@ def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> Or
     has_ranks = np.zeros(rankings, np.bool_)
     ranked, fractional = (0, 0, 0), 0
     exchanged = (*_counts_up(cuts, exact, within), False)
+    equal = rank is not None and bool((rank == exact).all())
     if rank is not None:
         exchanged = (False, False, False)
         known = ~np.isnan(rank)
@@ -137,7 +149,7 @@ def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> Or
     listed = int((_any_in(rises | falls, begins) & ~has_ranks).sum())
     distinct = np.add.reduceat(np.append(rises, False).astype(np.int64), begins)[plain_rise] + 1
     surprise = sum(lgamma(n + 1) for n in distinct.tolist())
-    return OrderCounts(*ranked, listed, int(plain_rise.sum()), surprise, fractional, *exchanged, len(exact))
+    return OrderCounts(*ranked, listed, int(plain_rise.sum()), surprise, fractional, *exchanged, len(exact), equal)
 
 
 def _counts_up(cuts: Int64, score: Float64, within: NDArray[np.bool_]) -> tuple[bool, bool]:
@@ -208,8 +220,8 @@ def counts_of_block(
         return OrderCounts()
     differ = int((score[cuts[:-1]] != score[cuts[1:] - 1]).sum())
     if before.ranked:
-        return OrderCounts(ranked=differ, count_up=False, exactly=False)
-    return OrderCounts(listed=differ, count_up=False, exactly=False)
+        return OrderCounts(ranked=differ, count_up=False, exactly=False, equal=False)
+    return OrderCounts(listed=differ, count_up=False, exactly=False, equal=False)
 
 
 def counts_of_scores(rankings: Iterable[Iterable[float]]) -> OrderCounts:

@@ -296,20 +296,30 @@ def _say_alike(
             warn_of_ranking(f"{said}; write both in one form")
 
 
-def refuse_swapped(name: object, order: OrderCounts) -> None:
-    """Raise FormatError if the columns of ranks and scores are exchanged."""
+def refuse_misplaced_ranks(name: object, order: OrderCounts) -> None:
+    """Raise FormatError if the columns of ranks and scores are exchanged, or ranks stand in both."""
     if order.swapped():
         found = "scores in the place of ranks, and ranks in the place of scores"
         raise FormatError(name, found, "the rank before the score: query Q0 document rank score tag")
+    if order.scores_are_ranks():
+        found, expected = "ranks in the place of scores, which would rank the last first", "scores"
+        if isinstance(name, Path):
+            expected += (
+                "; weir data import FILE -o DIR --as run-ranks ranks by rank, with --columns rank=NAME for the column "
+                "of another name; scores that count up need a column of ranks"
+            )
+        else:
+            expected += " that fall from rank to rank, such as negated ranks"
+        raise FormatError(name, found, expected)
 
 
 def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
     """Warn (RankingWarning) if scores seem not to descend by relevance, and return the reasons as sentences, () for
     none.
 
-    Raises FormatError if the columns of ranks and scores are exchanged.
+    Raises FormatError if the columns of ranks and scores are exchanged, or ranks stand in both.
     """
-    refuse_swapped(name, order)
+    refuse_misplaced_ranks(name, order)
     doubts = order.doubts()
     if doubts:
         isfile = isinstance(name, Path)

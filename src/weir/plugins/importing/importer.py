@@ -24,7 +24,7 @@ from weir.files.import_report import REPORT, not_imported
 from weir.files.layouts import ABOUT, SAVED, CollectionPart, find_layout
 from weir.files.paths import path_of
 from weir.files.records import read_documents
-from weir.files.runs import refuse_swapped
+from weir.files.runs import refuse_misplaced_ranks
 from weir.files.text_files import Watch, unwatched
 from weir.files.write import write_qrels, write_run
 from weir.plugins.importing.cells import Cells, each_record, left_out, trimmed
@@ -124,7 +124,7 @@ def _read_file(
                     f"'{unread[0]}' names judged documents, which {chosen.title} has in other columns: choose, as in "
                     f"`columns='{role}={unread[0]}'`, or `as_kind='{chosen.name}'`, which keeps it as metadata"
                 )
-            refuse_swapped(path, reduce(add, map(order_of, items), OrderCounts()))
+            refuse_misplaced_ranks(path, reduce(add, map(order_of, items), OrderCounts()))
             remarks = [item for item in items if isinstance(item, (FileRemark, Used, Refused))]
             if len(remarks) == len(items) and not counts.counts and not counts.left_out:
                 reasons = [
