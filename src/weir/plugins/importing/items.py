@@ -442,7 +442,7 @@ _JUDGES: dict[str, Callable[[Sequence[float]], float]] = {
     "max": max,
     "min": min,
     "mean": lambda grades: math.fsum(grades) / len(grades),
-    "majority": lambda grades: max(Counter(grades).items(), key=lambda one: (one[1], one[0]))[0],
+    "majority": lambda grades: max(Counter(grades).items(), key=lambda one: (one[1], -one[0]))[0],
 }
 
 
@@ -456,7 +456,7 @@ class Choices:
     otherwise they are kept as they are. Or the number of each word: Perfect=2,Good=1,Bad=0.
     """
     judges: str = ""
-    """The grade of a pair that has several: max, min, mean or majority (the highest if tied); "" refuses it."""
+    """The grade of a pair that has several: max, min, mean or majority (the lowest if tied); "" refuses it."""
     words: str = ""
     """Whether a relevant document holds "all" or "any" of several words; "" refuses several."""
     between: str = ""
