@@ -406,11 +406,20 @@ def test_measures_that_are_scored_and_not_gated_are_named(tmp_path, capsys):
     saved, out = str(tmp_path / "b.tsv"), str(tmp_path / "results")
     weir.benchmark("brook-facts", "bm25", ["nDCG@10", "R@100", "NumRet"], out=out)
     said = "R@100: scored, too, and not gated; -m names more"
-    for arguments, code in ((("--save", saved, out), 0), ((saved, out), 0), ((out, out), 0)):
+    lacks = "R@100: scored, too, and not gated, as the baseline was saved without; weir gate --save with -m"
+    for arguments, code, sentence in (
+        (("--save", saved, out), 0, said),
+        ((saved, out), 0, lacks),
+        ((out, out), 0, said),
+    ):
         assert gate(*arguments) == code
-        assert said in capsys.readouterr().err
+        assert sentence in capsys.readouterr().err
         assert gate(*arguments, "-m", "nDCG@10") == code
-        assert said not in capsys.readouterr().err
+        assert "not gated" not in capsys.readouterr().err
+    assert gate(saved, out, "-m", "R@100") == 2
+    capsys.readouterr()
+    for arguments in (("--save", saved, out), (saved, out)):
+        assert gate(*arguments, "-m", "nDCG@10", "-m", "R@100") == 0
     weir.benchmark("brook-facts", "bm25", ["R@100", "RR"], out=tmp_path / "others")
     assert gate("--save", saved, str(tmp_path / "others")) == 2
     assert "its measures are R@100, RR: name one by -m" in capsys.readouterr().err

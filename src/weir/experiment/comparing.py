@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -537,8 +537,9 @@ def gate_inputs(
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
     names = [str(m) for m in measures] or judged_by_default(first.measures if first else (GATED,))
     files = {path: run_files_of(path, systems) for path in sides}
+    saved_by = {m for one in saved.values() for side in one.datasets.values() for m in side.scores.measures}
     folders = {
-        path: _systems_in(path, names, systems, fetch, chosen=bool(measures))
+        path: _systems_in(path, names, systems, fetch, bool(measures), saved_by if saved else None)
         for path in sides
         if path.is_dir() and not files[path]
     }
@@ -763,8 +764,14 @@ def collections_of(
 
 
 def _systems_in(
-    folder: Path, measures: Sequence[str], names: Sequence[str], fetch: bool, chosen: bool
+    folder: Path,
+    measures: Sequence[str],
+    names: Sequence[str],
+    fetch: bool,
+    chosen: bool,
+    saved: Collection[str] | None = None,
 ) -> list[SystemScores]:
+    # saved: measures of the baseline beside the folder, where it is a file
     single = (folder / RECORD).exists()
     for damaged in () if single else damaged_records(folder):  # else another system would take its place
         raise StoreError(f"{damaged.removeprefix('left out: ')}; the same weir run makes it again")
@@ -803,6 +810,8 @@ def _systems_in(
         marks = {} if dataset is None else judgment_marks(dataset.qrels)
         systems[name][cell.dataset] = JudgedScores(scores, marks, cell.judgments)
     called = {c.label or c.system: c.called for c in cells}
+    lacking = [] if saved is None else [m for m in ungated if m not in saved]
+    gateable = [m for m in ungated if m not in lacking]
     return [
         SystemScores(
             name,
@@ -811,7 +820,12 @@ def _systems_in(
                 *older,
                 *(text for text in shallower if text.startswith(f"{called[name]} on ")),
                 *unscored_notes([c for c in cells if (c.label or c.system) == name]),
-                *[f"{', '.join(ungated)}: scored, too, and not gated; `measures` names more"] * bool(ungated),
+                *[f"{', '.join(gateable)}: scored, too, and not gated; `measures` names more"] * bool(gateable),
+                *[
+                    f"{', '.join(lacking)}: scored, too, and not gated, as the baseline was saved without; weir gate "
+                    "--save with -m names what is saved"
+                ]
+                * bool(lacking),
             ),
         )
         for name, datasets in systems.items()
