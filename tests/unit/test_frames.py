@@ -179,8 +179,8 @@ BAD_RUNS = [
     ({"qid": ["q"], "docno": [""], "score": [1.0]}, BadValue, "column docno: an identifier is empty"),
     ({"qid": ["q"], "docno": ["a"], "score": ["1"]}, BadRanking, "text"),
     ({"qid": ["q"], "docno": ["a"], "score": [None]}, BadRanking, "query 'q', document 'a': .*finite"),
-    ({"qid": ["q"], "docno": ["a"], "score": [[1.0]]}, BadRanking, "lists"),
-    ({"qid": ["q"], "docno": ["a"], "score": [10**400]}, BadRanking, "something other than numbers"),
+    ({"qid": ["q"], "docno": ["a"], "score": [[1.0]]}, BadRanking, "document 'a': the score .* is list"),
+    ({"qid": ["q"], "docno": ["a"], "score": [10**400]}, BadRanking, "the score 10{59} is int; .* double"),
     (
         {"qid": ["q", "q"], "docno": ["a", "a"], "score": [1.0, 2.0]},
         BadRanking,
@@ -359,3 +359,13 @@ def test_a_column_without_a_name_is_told_by_its_place(tmp_path):
     (tmp_path / "run.csv").write_text("query_id,doc_id,score,\nq1,d1,2,keep?\nq1,d2,1,no\n")
     with pytest.warns(LossWarning, match="not read: 1 column, column 4"):
         assert run_from(tmp_path / "run.csv").to_dict() == {"q1": {"d1": 2.0, "d2": 1.0}}
+
+
+@pytest.mark.parametrize("kind", ["Float64", "object"])
+def test_a_score_that_is_no_number_is_named_with_its_row(kind):
+    scores = pd.Series([1.5, pd.NA], dtype=kind)
+    frame = pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": scores})
+    columns = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.5, pd.NA]}
+    for run in (frame, columns, {"q": {"a": 1.5, "b": pd.NA}}):
+        with pytest.raises(BadRanking, match="query 'q', document 'b': the score <NA> is NAType"):
+            weir.evaluate({"q": {"a": 1}}, run)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -343,6 +345,23 @@ class Named:
     ties: Ties = "trec"
 
 
+def score_array(values: Sequence[Any], where: Callable[[int], str]) -> Float64:
+    """Return scores as float64[rows]; raises BadRanking, naming the row by `where`, for one that is no number."""
+    with suppress(TypeError, ValueError, OverflowError):
+        numbers = np.array(values, np.float64)
+        if numbers.ndim == 1:
+            return numbers
+    for row, value in enumerate(values):
+        try:
+            float(value)
+        except (TypeError, ValueError, OverflowError):
+            said = f"the score {repr(value)[:60]} is {type(value).__name__}"
+            raise BadRanking(
+                f"{where(row)}: {said}; expected a number of double precision{conversion(value)}"
+            ) from None
+    raise BadRanking("a score is a list; expected a number")
+
+
 def _numbers(rankings: Mapping[Any, Mapping[Any, Any]]) -> Float64:
     values = [score for ranking in rankings.values() for score in ranking.values()]
     odd = str, bytes, bool, np.bool_
@@ -354,13 +373,13 @@ def _numbers(rankings: Mapping[Any, Mapping[Any, Any]]) -> Float64:
         raise BadRanking(
             f"{where}: the score {score!r} is {type(score).__name__}; expected a number{conversion(score)}"
         )
-    try:
-        numbers = np.array(values, np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise BadRanking(f"a score is not a number: {error}") from None
-    if numbers.ndim != 1:
-        raise BadRanking("a score is a list; expected a number")
-    return numbers
+
+    def where_of(row: int) -> str:
+        places = ((q, d) for q, ranking in rankings.items() for d in ranking)
+        query, doc = next(islice(places, row, None))
+        return f"query '{query}', document '{doc}'"
+
+    return score_array(values, where_of)
 
 
 def _refuse_duplicates(queries: Ids, docs: Ids, query: NDArray[np.integer], doc: Int32) -> None:

@@ -21,7 +21,7 @@ from weir.core.order import Ties
 from weir.core.qrels import Origins, Qrels, grade_of
 from weir.core.rank_order import counts_of_scores, order_counts
 from weir.core.roles import GRADES, refuse_grades_as_documents, warn_exchanged
-from weir.core.run import Named, Run
+from weir.core.run import Named, Run, score_array
 from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, WeirError
 from weir.files.column_names import (
@@ -105,12 +105,9 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
         raise BadRanking("the score column holds text; convert it to numbers first")
     if any(issubclass(kind, (bool, np.bool_)) for kind in set(map(type, values))):
         raise BadRanking("the score column holds true and false; expected numbers")
-    try:
-        scores: NDArray[np.float64] = np.array(values, np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise BadRanking(f"the score column holds something other than numbers: {error}") from None
-    if scores.ndim != 1:
-        raise BadRanking("the score column holds lists; expected numbers")
+    scores = score_array(
+        values, lambda row: f"query '{queries[int(query[row])]}', document '{docs[int(doc[row])]}'"
+    )
     run = Run.from_columns(queries, docs, query, doc, scores, label)
     order = np.argsort(query, kind="stable")
     place = rank_column(list(columns), "run")
