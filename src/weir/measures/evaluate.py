@@ -294,8 +294,15 @@ def check_shared_queries(
     if not answered and judged.ignored and len(judged):
         raise BadValue(
             f"{where}the run and the judgments have no query in common: of {judged.ignored} in the run one is "
-            f"'{judged.stranger}', of {len(judged)} judged ones '{judged.queries[0]}'"
+            f"'{judged.stranger}', of {len(judged)} judged ones '{judged.queries[0]}'{_texts_said(judged)}"
         )
+
+
+def _texts_said(judged: Judged) -> str:
+    ends_in_hash = re.compile(r".+-[0-9a-f]{12}").fullmatch  # as an import writes for a text alone
+    if not any(len(one.split()) > 1 or ends_in_hash(one) for one in (judged.stranger, judged.queries[0])):
+        return ""
+    return "; where one is the text of a query, `collection` names the folder that knows its identifier"
 
 
 def warn_without_relevant(judged: Judged) -> None:
