@@ -564,7 +564,9 @@ def test_a_tied_majority_is_the_lowest_grade_as_in_a_journal_of_judges(tmp_path)
     table = "query,doc_id,grade\nred shoes,a,0\nred shoes,a,3\nred shoes,b,1\nred shoes,b,1\nred shoes,c,2\n"
     report = imported(tmp_path, "j.csv", table, choices=Choices(judges="majority"))
     assert written(tmp_path / "out")[1] == {Q: {"a": 0, "b": 1, "c": 2}}
-    assert any("the majority of the grades of 1 pairs whose grades differ" in note for note in report.whole["notes"])
+    assert any(
+        "the majority of the grades of 1 pairs whose grades differ" in note for note in report.whole["notes"]
+    )
 
 
 def test_answers_are_matched_as_whole_tokens_and_words_as_characters(tmp_path):

@@ -220,7 +220,7 @@ def test_ranks_in_the_place_of_scores_are_refused_and_imported_as_advised(tmp_pa
 
 def test_ranks_as_scores_of_objects_are_refused_too():
     ranked = {f"q{q}": {f"d{n}": n + 1 for n in range(4)} for q in range(3)}
-    with pytest.raises(FormatError, match="ranks in the place of scores.*such as negated ranks"):
+    with pytest.raises(FormatError, match=r"ranks in the place of scores.*such as negated ranks"):
         weir.evaluate({"q0": {"d0": 1}}, ranked)
 
 

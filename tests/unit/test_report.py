@@ -37,6 +37,7 @@ from weir.core.charts import Intervals, Points, Spread
 from weir.core.colours import UNCOLOURED
 from weir.core.qrels import Origins
 from weir.core.rounding import percent, score, share_change, typeset, typeset_change
+from weir.core.scores import Row
 from weir.core.tables import excerpt
 from weir.datasets import catalogue
 from weir.errors import FormatError, UnknownName
@@ -51,7 +52,7 @@ from weir.plugins.llm.rerank import METHODS
 from weir.plugins.report import sections
 from weir.plugins.report.cite import _entries
 from weir.plugins.report.page import USUAL, Packed, QueryScores, with_rankings
-from weir.plugins.report.paper import trained_on
+from weir.plugins.report.paper import PaperScore, paper_table, trained_on
 from weir.plugins.report.sections import (
     concluded,
     lede,
@@ -68,6 +69,7 @@ from weir.plugins.report.sections import (
 from weir.plugins.report.study import Study
 from weir.stats.compare import ComparisonMethod
 from weir.stats.resampling import share_bounds
+from weir.stats.score_rows import wide_tie_notes
 from weir.stats.significance import CORRECTIONS, TESTS
 from weir.systems.protocol import RERANKERS, SYSTEMS
 
@@ -1365,3 +1367,31 @@ def test_a_finding_is_not_cut_within_brackets():
     whole = "2 are there (1 as written; 1 after folding), 3 more are near; they score 0.5"
     finding = Finding("caution", whole, subject="mine", check="leakage")
     assert said(finding) == "mine: 2 are there (1 as written; 1 after folding), 3 more are near"
+
+
+def test_a_row_of_averages_underlines_its_second_best():
+    scores = {
+        (dataset, system): PaperScore(value + more)
+        for dataset, more in (("one", 0.0), ("two", 0.1))
+        for system, value in (("bm25", 0.3), ("dense", 0.5), ("late", 0.4))
+    }
+    (averages,) = (
+        row for row in paper_table(scores, "nDCG@10", "bm25").rows if row[0].text == "average of 2"
+    )
+    assert [(cell.best, cell.second) for cell in averages[1:]] == [
+        (False, False),
+        (True, False),
+        (False, True),
+    ]
+
+
+@given(st.integers(0, 1000))
+def test_one_share_summed_in_two_ways_is_one_text(tenths):
+    share = tenths / 1000 + 0.0005
+    assert percent(math.nextafter(share, 0)) == percent(share) == percent(math.nextafter(share, 2))
+
+
+def test_a_measure_whose_range_over_ties_is_unknown_is_said_to_have_none():
+    row = Row("d", "s", "Hits@10", 0.5, 0.4, 0.6, 10, 10, "default", movable=3)
+    (note,) = wide_tie_notes([row])
+    assert note.text.endswith("by the order of ties: Hits@10 (its range over their orders is not computed)")

@@ -149,7 +149,9 @@ def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> Or
     listed = int((_any_in(rises | falls, begins) & ~has_ranks).sum())
     distinct = np.add.reduceat(np.append(rises, False).astype(np.int64), begins)[plain_rise] + 1
     surprise = sum(lgamma(n + 1) for n in distinct.tolist())
-    return OrderCounts(*ranked, listed, int(plain_rise.sum()), surprise, fractional, *exchanged, len(exact), equal)
+    return OrderCounts(
+        *ranked, listed, int(plain_rise.sum()), surprise, fractional, *exchanged, len(exact), equal
+    )
 
 
 def _counts_up(cuts: Int64, score: Float64, within: NDArray[np.bool_]) -> tuple[bool, bool]:

@@ -60,7 +60,7 @@ def count(value: float, decimals: int = 0) -> str:
 
 def percent(value: float, decimals: int = 1) -> str:
     """Return a share (0 to 1) as a percentage, such as "5.0%"; "nan%" for NaN."""
-    return f"{value:.{decimals}%}"
+    return f"{round(value, 12):.{decimals}%}"  # one share summed in two ways is one text, also halfway
 
 
 def percent_points(value: float) -> str:

@@ -820,7 +820,8 @@ def _systems_in(
                 *older,
                 *(text for text in shallower if text.startswith(f"{called[name]} on ")),
                 *unscored_notes([c for c in cells if (c.label or c.system) == name]),
-                *[f"{', '.join(gateable)}: scored, too, and not gated; `measures` names more"] * bool(gateable),
+                *[f"{', '.join(gateable)}: scored, too, and not gated; `measures` names more"]
+                * bool(gateable),
                 *[
                     f"{', '.join(lacking)}: scored, too, and not gated, as the baseline was saved without; weir gate "
                     "--save with -m names what is saved"

@@ -605,7 +605,7 @@ def _tie_notes(
 def _tie_range(row: Row) -> str:
     ends = _tie_ends(row)
     if ends is None:
-        return "by an unknown amount"
+        return "(its range over their orders is not computed)"
     low, high = map(score, ends)
     return "" if low == high else f"{low} to {high}"
 

@@ -811,7 +811,9 @@ def _merge_judgments(
         merged.notes.append(f"words: a document counts where it holds {choices.words} of several")
     several = sum(len(set(pair.grades)) > 1 for pair in pairs.values())
     if choices.judges and several:
-        merged.notes.append(f"judges: the {choices.judges} of the grades of {several} pairs whose grades differ")
+        merged.notes.append(
+            f"judges: the {choices.judges} of the grades of {several} pairs whose grades differ"
+        )
     split_rows = (split.items() for split in merged.qrels.values())
     answered = {query for rows in split_rows for query, row in rows if max(row.values()) > 0}
     merged.unanswerable -= answered  # a flag beside relevant documents is about something else

@@ -125,6 +125,9 @@ def paper_table(
     beside = {s for s in systems for d in averaged if (d, s) in scores and (d, baseline) in scores}
     shared = [d for d in averaged if all((d, system) in scores for system in beside)]
     mean_of = {s: _mean(scores, s, shared, units or {}) for s in systems if s in beside}
+    way = direction(measure)
+    ordered = sorted(mean_of.values(), key=lambda value: -way * value) if way else []
+    places = list(dict.fromkeys(map(short_score, ordered)))
     counted = len({(units or {}).get(one, one) for one in shared})
     averages, against = [Cell(f"average of {counted}")], [Cell(f"against {baseline}")]
     above, below = [Cell("datasets higher")], [Cell("datasets lower")]
@@ -135,7 +138,10 @@ def paper_table(
         mean, base = (_mean(scores, one, common, units or {}) for one in (system, baseline))
         average = mean_of.get(system)
         best = average is not None and is_best(measure, average, [*mean_of.values()], short_score)
-        averages.append(Cell("–") if average is None else Cell(short_score(average), best, value=average))
+        second = average is not None and short_score(average) in places[1:2]
+        averages.append(
+            Cell("–") if average is None else Cell(short_score(average), best, second=second, value=average)
+        )
         compared = system != baseline and base > 0 and math.isfinite(mean)
         ratio = (
             Cell(share_change(mean / base), more=rests_on, value=mean / base - 1) if compared else Cell("")
