@@ -468,7 +468,7 @@ def test_a_ranking_that_is_not_as_it_was_written_is_made_again_by_the_same_run(h
 def test_a_warned_ranking_says_so_in_the_result_that_is_printed(tmp_path):
     """In every form in which a run is given."""
     qrels = {f"q{n}": {"d1": 1} for n in range(10)}
-    listed = {query: [(f"d{n}", float(n)) for n in range(10)] for query in qrels}
+    listed = {query: [(f"d{n}", n + 0.5) for n in range(10)] for query in qrels}
     columns = {"query": [q for q in listed for _ in range(10)], "doc": [d for r in listed.values() for d, _ in r],
                "score": [s for r in listed.values() for _, s in r]}  # fmt: skip
     path = tmp_path / "run.trec"

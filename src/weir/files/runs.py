@@ -306,7 +306,7 @@ def refuse_misplaced_ranks(name: object, order: OrderCounts) -> None:
         if isinstance(name, Path):
             expected += (
                 "; weir data import FILE -o DIR --as run-ranks ranks by rank, with --columns rank=NAME for the column "
-                "of another name; scores that count up need a column of ranks"
+                "of another name; scores written from the worst on need a column of ranks"
             )
         else:
             expected += " that fall from rank to rank, such as negated ranks"
