@@ -552,9 +552,10 @@ def test_judges_who_disagree(tmp_path, judges, grade):
     assert written(tmp_path / "out")[1] == {Q: {"b": 1}}
     assert report.files[0]["refused_rows"] == [
         {
-            "where": "line 2",
+            "where": f"line {line}",
             "reason": f"grades 0, 3, 0 for query '{Q[:40]}', document 'a'; `choices={{'judges': 'max'}}`, min, mean or majority",
         }
+        for line in (2, 3, 4)
     ]
     imported(tmp_path, "j.csv", table, choices=Choices(judges=judges))
     assert written(tmp_path / "out")[1] == {Q: {"a": grade, "b": 1}}
@@ -565,8 +566,23 @@ def test_a_tied_majority_is_the_lowest_grade_as_in_a_journal_of_judges(tmp_path)
     report = imported(tmp_path, "j.csv", table, choices=Choices(judges="majority"))
     assert written(tmp_path / "out")[1] == {Q: {"a": 0, "b": 1, "c": 2}}
     assert any(
-        "the majority of the grades of 1 pairs whose grades differ" in note for note in report.whole["notes"]
+        "the majority of the grades of 1 pair whose grades differ" in note for note in report.whole["notes"]
     )
+
+
+@pytest.mark.parametrize("judges", [2, 3, 10, 20])
+@pytest.mark.parametrize("differ", [0, 1, 2, 5])
+def test_pairs_on_which_judges_differ_are_lost_with_all_their_grades(tmp_path, judges, differ):
+    """However many judges there are, and however they agree on the others."""
+    rows = [f"q{n},d,{int(n < differ and judge % 2)}" for n in range(10) for judge in range(judges)]
+    (tmp_path / "j.csv").write_text("\n".join(["query_id,doc_id,grade", *rows, ""]))
+    if differ < 2:
+        import_files([tmp_path / "j.csv"], tmp_path / "out")
+        assert len(written(tmp_path / "out")[1]) == 10 - differ
+        return
+    with pytest.raises(BadValue, match=rf"{differ * judges} of {10 * judges} judgments cannot be imported"):
+        import_files([tmp_path / "j.csv"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_answers_are_matched_as_whole_tokens_and_words_as_characters(tmp_path):

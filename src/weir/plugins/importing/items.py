@@ -471,7 +471,7 @@ class Choices:
     """Write what has nothing in common (runs, judgments, queries, documents), or stands in two folders under one
     name."""
     allow_loss: bool = False
-    """Write what is left of a file of which more than a tenth of the rows are refused."""
+    """Write what is left of a file of which more than a tenth of the rows, or of the judgments, are refused."""
 
     def __post_init__(self) -> None:
         if not self.grade_words():

@@ -389,6 +389,10 @@ class FileCounts:
     """Rows whose texts lost blanks around them."""
     places: set[str] = field(default_factory=set)
     """Places of rows lost to the collection."""
+    given: Counter[str] = field(default_factory=Counter)
+    """Number of judgments with a grade, of all judges, and of rankings, each of one row or of many."""
+    lost: Counter[str] = field(default_factory=Counter)
+    """How many of them were refused: judgments on which judges disagree, and rankings."""
     elsewhere: Counter[str] = field(default_factory=Counter)
     """Field -> documents without a text in which it holds one."""
     cells_left: Counter[str] = field(default_factory=Counter)
@@ -444,7 +448,8 @@ class ImportedFile:
             )
 
     def refuse_loss(self) -> None:
-        """Raise BadValue if more than a tenth of the file's rows are refused."""
+        """Raise BadValue if more than a tenth of the file is lost: the shares of its rows, of its judgments on which
+        judges disagree, and of its rankings, added."""
         kept = (FoundQuery, Judgment, ByWords, Ranking)
         lost = {item.where for item in self.items if isinstance(item, Refused)} | self.counts.places
         places = {item.where for item in self.items if isinstance(item, kept)} | lost
@@ -453,18 +458,22 @@ class ImportedFile:
         # A row may hold a document and its judgment; a file of one object has places within it.
         rows = 0 if by_topic else self.counts.rows
         total = rows if rows > 1 and rows >= len(places) else max(len(places) + documents, rows)
-        if len(lost) > LARGEST_LOSS * total:
+        parts = [(len(lost), total, "rows")] if lost else []
+        parts += [(count, self.counts.given[what], what) for what, count in self.counts.lost.items()]
+        if sum(count / of for count, of, _ in parts) > LARGEST_LOSS:
+            shares = " and ".join(f"{count:,} of {of:,} {what}" for count, of, what in parts)
             why = reasons((one.where, one.reason) for one in self.refused())
             raise BadValue(
-                f"{self.name}: {len(lost):,} of {total:,} rows cannot be imported, the first: {why}; nothing is "
+                f"{self.name}: {shares} cannot be imported, the first: {why}; nothing is "
                 "written: mend them, or add `choices={'allow_loss': True}`"
             )
 
 
 SPLITS = ("train", "dev", "valid", "validation", "val", "test")
 """Usual names of splits, which files write in any case."""
-_VALUES = re.compile(r"'[^']*'|\d+")
+_VALUES = re.compile(r"'[^']*'|\d+(, -?[\d.]+)*(, \.\.\.)?")
 _WORDS_SHOWN = 8  # of grades
+_GRADES_SHOWN = 5  # of a pair
 REASONS_SHOWN = 3
 """Reasons of refused rows that a message names."""
 
@@ -707,9 +716,9 @@ def _settle_metadata(merged: Merged) -> None:
 
 @dataclass
 class _Pair:
-    grades: list[float]
-    file: ImportedFile
-    where: str
+    grades: list[float] = field(default_factory=list)
+    places: list[tuple[ImportedFile, str]] = field(default_factory=list)
+    """(file, place in it) of each grade."""
     origins: dict[str, None] = field(default_factory=dict)
     clicks: ClickShare | None = None
 
@@ -743,10 +752,10 @@ def _judged_pairs(
             except ValueError as error:
                 counts._count_refused(item.where, str(error))
                 continue
-            pair = pairs.setdefault(place, _Pair([], file, item.where))
-            if grade in pair.grades:
-                counts.counts["repeated judgments"] += 1
+            pair = pairs.setdefault(place, _Pair())
             pair.grades.append(grade)
+            pair.places.append((file, item.where))
+            counts.given["judgments"] += 1
             pair.origins[item.origin] = None
             pair.clicks = item.clicks or pair.clicks
         by_words = sum(isinstance(item, ByWords) for item in file.items)
@@ -780,17 +789,24 @@ def _merge_judgments(
     pairs = _judged_pairs(files, merged, queries, docs, choices)
     changed = fractions = 0
     for (split, query, doc), pair in pairs.items():
-        counts = pair.file.counts
+        first, where = pair.places[0]
         grade = agreed(pair.grades, choices)
         if grade is None:
-            grades = ", ".join(f"{one:g}" for one in pair.grades[:5])
-            counts._count_refused(
-                pair.where,
+            some = [f"{one:g}" for one in pair.grades[:_GRADES_SHOWN]]
+            grades = ", ".join([*some, *["..."] * (len(pair.grades) > _GRADES_SHOWN)])
+            reason = (
                 f"grades {grades} for query '{query[:40]}', document '{doc[:40]}'; "
-                "`choices={'judges': 'max'}`, min, mean or majority",
+                "`choices={'judges': 'max'}`, min, mean or majority"
             )
+            for file, where in pair.places:
+                file.counts.lost["judgments"] += 1
+                file.counts._count_refused(where, reason, lost=False)
             continue
-        final = chosen_grade(grade, choices, f"{pair.file.name}, {pair.where}")
+        seen = set[float]()
+        for one, (file, _) in zip(pair.grades, pair.places, strict=True):
+            file.counts.counts["repeated judgments"] += one in seen
+            seen.add(one)
+        final = chosen_grade(grade, choices, f"{first.name}, {where}")
         changed += final != grade
         fractions += isinstance(final, float)
         merged.qrels.setdefault(split, {}).setdefault(query, {})[doc] = final
@@ -798,7 +814,7 @@ def _merge_judgments(
             merged.origins.setdefault(split, {})[query, doc] = ", ".join(filter(None, pair.origins))
         if pair.clicks is not None:
             merged.clicks.setdefault(split, {})[query, doc] = pair.clicks
-        counts.counts["judgments"] += 1
+        first.counts.counts["judgments"] += 1
     if fractions:
         total = sum(file.counts.counts["judgments"] for file in files)
         merged.notes.append(
@@ -812,7 +828,8 @@ def _merge_judgments(
     several = sum(len(set(pair.grades)) > 1 for pair in pairs.values())
     if choices.judges and several:
         merged.notes.append(
-            f"judges: the {choices.judges} of the grades of {several} pairs whose grades differ"
+            f"judges: the {choices.judges} of the grades of "
+            + counted(several, "pair whose grades differ", "pairs whose grades differ")
         )
     split_rows = (split.items() for split in merged.qrels.values())
     answered = {query for rows in split_rows for query, row in rows if max(row.values()) > 0}
@@ -848,11 +865,13 @@ def _merge_rankings(file: ImportedFile, queries: _Identifiers, docs: _Identifier
             if item.unused:
                 file.counts.cells_left["scores in rankings of which documents have none"] += item.unused
             _refuse_odd_ranks(file.name, item)
+            file.counts.given["rankings"] += 1
             try:
                 names = [docs.of(doc) for doc in item.docs]
                 rankings.setdefault(item.run or file.stem, []).append((item, queries.of(item.query), names))
             except ValueError as error:
-                file.counts._count_refused(item.where, str(error))
+                file.counts.lost["rankings"] += 1
+                file.counts._count_refused(item.where, str(error), lost=False)
     for run, answers in rankings.items():
         # Ranks replace scores if a file has none, or orders ties by itself.
         by_rank = any(
@@ -936,7 +955,8 @@ def _rows_of_run(
                     item.where, f"document '{doc[:60]}' twice in the ranking; the first is kept"
                 )
         if rows.setdefault(query, row) != row:
+            counts.lost["rankings"] += 1
             counts._count_refused(
-                item.where, f"query '{query[:60]}' has another answer before; the first is kept"
+                item.where, f"query '{query[:60]}' has another answer before; the first is kept", lost=False
             )
     return rows
