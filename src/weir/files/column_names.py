@@ -39,6 +39,8 @@ class FieldNames:
     """{part of a document to search for words: names}."""
     parts: Mapping[Part, frozenset[str]]
     """{what a table may hold several of: names of columns that tell their rows apart}."""
+    raters: frozenset[str]
+    """Names of columns that say who judged a row."""
     clicks: Mapping[str, frozenset[str]]
     """{role of a column in a log of clicks: names}."""
     events: frozenset[str]
@@ -85,6 +87,7 @@ def field_names() -> FieldNames:
         {True: folded(table["labels"]["yes"]), False: folded(table["labels"]["no"])},
         {within: folded(words) for within, words in table["words"].items()},
         {"system": folded(table["runs"]["names"]), "collection": folded(table["collections"]["names"])},
+        folded(table["raters"]["names"]),
         {role: folded(words) for role, words in table["clicks"].items()},
         folded(table["events"]["words"]),
         folded(table["containers"]["names"]),
@@ -302,6 +305,13 @@ def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
     """Return the position of the column with the origins of judgments; None without one, and for a run."""
     folded = [fold(column) for column in columns]
     return folded.index(ORIGIN) if kind == "qrels" and ORIGIN in folded else None
+
+
+def rater_columns(columns: Sequence[str]) -> list[int]:
+    """Return the positions of the columns that may say who judged each row: of raters, then of origins."""
+    called = [name for _, name in _called(columns)]
+    names = (field_names().raters, field_names().every("origin"))
+    return [at for known in names for at, name in enumerate(called) if name in known]
 
 
 _OF_TREC = {"q0", "iter", "iteration", "tag"}
