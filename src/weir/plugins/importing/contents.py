@@ -870,7 +870,9 @@ def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | No
         sizes = {len(one) if listed else tuple(one) for one in value.values()}
         if listed and len(sizes) > 1:
             cells = ", ".join(f"{len(one):,} in {name[:60]}" for name, one in list(value.items())[:5])
-            raise FormatError(path, f"columns of different lengths ({cells})", "a cell of each row in every column")
+            raise FormatError(
+                path, f"columns of different lengths ({cells})", "a cell of each row in every column"
+            )
         if len(sizes) > 1 or not any(sizes):
             return None
         rows = [] if listed else list(next(iter(value.values())))
