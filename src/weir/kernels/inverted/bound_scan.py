@@ -230,10 +230,11 @@ def search_by_bounds(
     """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
     negative or not finite.
 
-    rank: column of `bounds.top` for this k, 0 for none.
+    rank: column of `bounds.top` for this k; 0 if it has none.
     window: binary logarithm of a window's documents.
     sums, best, terms: scratch.
-    left: set for queries with too many candidates, which are not written, bool[queries].
+    left: bool[queries], out: True for a query without hits that must be searched otherwise, for too many candidates or
+        for want of bounds.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:
