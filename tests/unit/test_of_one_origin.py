@@ -978,6 +978,50 @@ def test_a_collection_under_several_names_counts_once(tmp_path_factory, copies, 
     assert len(said) == sum(sum(of) > 1 for of in copies)
 
 
+def test_which_of_equal_datasets_counts_is_one_choice_for_every_measure_and_statement(tmp_path):
+    """The choice that the note names, also where it lacks a measure; scores by former judgments make no equals."""
+
+    def cell(name, system, number, measures, first, queries, grades=None):
+        manifest = copy.deepcopy(MANIFEST) | {"dataset": name, "queries": queries}
+        manifest["system"]["system"] = system
+        manifest["environment"]["when"] = f"2026-01-{10 + number:02}"
+        qrels = grades or {f"{queries}{n}": {"d1": 1} for n in range(3)}
+        run = {q: {d: 3.0 - n for n, d in enumerate([*["x"] * (not first), "d1"])} for q in qrels}
+        folder = write_cell(tmp_path / name / f"{system}-{number:010x}", run, manifest, measures, qrels)
+        for path, record in records_in(folder, "scores-*.json"):
+            write_record(path, replace(record, declared={**record.declared, "qrels": str(qrels)}))
+
+    number = 0
+    for name, systems, queries in (("one", 3, "a"), ("two", 2, "a"), ("third", 3, "c"), ("fourth", 3, "d")):
+        for system in range(systems):
+            number += 1
+            measures = ("AP",) if name == "one" else ("AP", "R@1")
+            cell(name, f"s{system}", number, measures, name in ("one", "third"), queries)
+    # What "third" was scored by at first is what "fifth" is scored by: these are no equals any more.
+    cell("third", "s9", 0, ("AP",), True, "c", {f"c{n}": {"d1": 1, "x": 1} for n in range(3)})
+    cell("fifth", "s0", 90, ("AP", "R@1"), False, "c", {f"c{n}": {"d1": 1, "x": 1} for n in range(3)})
+
+    for measures in ((), ("AP",), ("R@1",)):
+        shown = weir.results(tmp_path, measures)
+        [note] = [str(note) for note in shown.notes() if "same queries and judgments" in str(note)]
+        assert "one and two have" in note
+        assert "one alone counts" in note
+        grids = {grid.measure: grid for grid in grid_tables(shown.items)}
+        for measure, names in (
+            ("AP", ["one", "third", "fourth", "fifth"]),
+            ("R@1", ["third", "fourth", "fifth"]),
+        ):
+            if measure in (measures or (measure,)):
+                of = {row.dataset: row.mean for row in shown if (row.system, row.measure) == ("s0", measure)}
+                assert grids[measure].datasets[-1] == f"mean of {len(names)} datasets"
+                assert grids[measure].cells[0][-1].mean == pytest.approx(
+                    np.mean([of[name] for name in names])
+                )
+    counts = {"AP": 3, "R@1": 2}  # "fifth" has one system
+    for comparisons in (weir.compare(tmp_path), Study.of(tmp_path).comparisons):
+        assert {one.measure: one.count for one in comparisons if one.unit == "datasets"} == counts
+
+
 def test_rankings_of_another_size_than_recorded_are_told(tmp_path, capsys):
     folder = write_cell(tmp_path / "mine" / "bm25-0000000000")
     write_cell(tmp_path / "mine" / "rm3-0000000001", manifest=changed("system.system", "rm3"))

@@ -298,7 +298,7 @@ class ResultCell:
             system=self.label or self.system,
             depth=self.longest,
             whole=self.whole,
-            newer=self.newer,
+            uncounted=any(row.uncounted for row in self.rows),
             texts=" ".join(map(str, answered_texts(self))),
             algorithms={
                 measure: str(number)
@@ -490,7 +490,7 @@ def chosen_cells(
                 raise UnknownName("dataset among these results", name, {cell.dataset for cell in cells})
         chosen = {member for group in members.values() for member in group}
         cells = [cell for cell in cells if names[id(cell)] & chosen]
-    return of_systems(cells, systems)
+    return with_repeats(of_systems(cells, systems))
 
 
 def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
@@ -551,19 +551,17 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
     ]
 
 
-def datasets_counted(cells: Iterable[ResultCell]) -> dict[str, str]:
-    """Return {dataset: the dataset that counts in means}, one of all with the same queries and judgments, the newest
-    of a collection's versions.
-    """
-    return counted_once((cell.dataset, cell.asked, cell.newer) for cell in cells)
-
-
 def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
     """Return the results; in each row, `repeats` names the dataset that counts instead in means (newer, or of equal
     queries and judgments), else "", and `older` is set.
     """
+    # One choice for all that is shown of these results, whatever the measure: by systems, as depths do not add.
     cells = list(cells)
-    instead = {name: "" if one == name else one for name, one in datasets_counted(cells).items()}
+    counting = {(c.dataset, c.asked, c.newer, c.system): None for c in cells if not c.outdated}
+    first = counted_once(of[:3] for of in counting)
+    instead = {cell.dataset: "" for cell in cells} | {
+        name: one * (one != name) for name, one in first.items()
+    }
     return [
         replace(
             cell,
@@ -1661,9 +1659,8 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
     alike = look_alike_notes(name for cell in cells for name in (cell.called, cell.dataset))
-    alike += repeated_notes(
-        datasets_counted(cells), dict.fromkeys(cell.dataset for cell in cells if cell.newer)
-    )
+    counting = {c.dataset: row.repeats or c.dataset * (not row.older) for c in cells for row in c.rows[:1]}
+    alike += repeated_notes(counting, dict.fromkeys(cell.dataset for cell in cells if cell.newer))
     made = [*map(Note, [*alike, *mixed_provenance(cells, shown)]), *judgments, *said]
     depths = dict.fromkeys([*_short_rankings(cells, shown), *unequal_depths(cells, shown)])
     return [*made, *depths, *unscored, *row_notes(rows), *_tied_cut_notes(cells, shown)]
