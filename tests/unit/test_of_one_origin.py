@@ -1022,6 +1022,35 @@ def test_which_of_equal_datasets_counts_is_one_choice_for_every_measure_and_stat
         assert {one.measure: one.count for one in comparisons if one.unit == "datasets"} == counts
 
 
+def test_copies_of_a_run_file_in_one_folder_are_said(tmp_path, recwarn):
+    """Of the same bytes, one result stands for both, whoever was first and in which run; of other bytes and the same
+    rankings, both are there and a note says so."""
+    root, at = collection_of(tmp_path / "kb", ["egg", "ham", "salt", "egg ham"]), tmp_path / "results"
+    rows = [f"q{q} Q0 d{d} {n} {9 - n} x" for q in range(2) for n, d in enumerate((3, 1 + q), 1)]
+    first, copied, other = (tmp_path / f"{name}.trec" for name in ("first", "copied", "other"))
+    for path, tag in ((first, "x"), (copied, "x"), (other, "y")):
+        path.write_text("\n".join(row[:-1] + tag for row in rows) + "\n")
+
+    def run(*files, measures="RR"):
+        recwarn.clear()
+        shown = weir.benchmark(root, [f'run("{file}")' for file in files], measures, out=at)
+        said = [str(one.message) for one in recwarn if "one result stands for both" in str(one.message)]
+        return {row.system for row in shown.rows}, said
+
+    name = f'run("{first}")'
+    assert run(first, copied)[0] == {name}
+    systems, [said] = run(copied, measures="AP")
+    assert systems == {name}
+    assert said.endswith(f"as {name}")
+    assert run(first)[1] == []
+    assert {row.called for row in weir.results(at)} == {"first"}
+    assert not [note for note in map(str, weir.results(at).notes()) if "missing" in note or "exactly" in note]
+    run(other)
+    for shown in (weir.results(at), weir.compare(at)):
+        [note] = [note for note in map(str, shown.notes()) if "score by score" in note]
+        assert note == "note: other has the rankings of first, score by score: one system counts as two on kb"
+
+
 def test_rankings_of_another_size_than_recorded_are_told(tmp_path, capsys):
     folder = write_cell(tmp_path / "mine" / "bm25-0000000000")
     write_cell(tmp_path / "mine" / "rm3-0000000001", manifest=changed("system.system", "rm3"))
