@@ -1007,7 +1007,8 @@ def compared_by_group(
     tables = [replace(part, dataset=part.group) for part in parts]  # in one order whatever the dataset
     single = len(rows) - len(parts)
     without = f" ({single} of one query left out)" if single else ""
-    macro = replace(pooled(tables, scores.dataset), group=f"macro mean of {len(parts)} groups{without}")
+    name = f"macro mean of {counted(len(parts), 'group')}{without}"
+    macro = replace(pooled(tables, ""), dataset=scores.dataset, group=name)  # one alone keeps its own name
     each = compared_together(parts, baseline, method)
     return [compared(scores, baseline, method), compared(macro, baseline, method), *each]
 
