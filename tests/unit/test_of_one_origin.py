@@ -1051,6 +1051,41 @@ def test_copies_of_a_run_file_in_one_folder_are_said(tmp_path, recwarn):
         assert note == "note: other has the rankings of first, score by score: one system counts as two on kb"
 
 
+@pytest.mark.parametrize("how", ["whole", "a member has two splits", "two members are equal"])
+def test_a_group_stands_for_its_members_in_every_statement_or_in_none(tmp_path, how):
+    """Where each member is one dataset that counts; splits of a member count once in either case."""
+    group = weir.datasets.catalogue.group("birco").members
+    cells = [(name, "test", n) for n, name in enumerate((*group, "extra"))]
+    cells += [(group[1], "dev", 9)] * (how == "a member has two splits")
+    for name, split, n in cells:
+        equal = how == "two members are equal" and n == 1
+        queries = f"{group[0] if equal else name}-{split}"
+        qrels = {f"{split}{m}": {"d1": 1} for m in range(4)}
+        for system in range(2):
+            manifest = copy.deepcopy(MANIFEST) | {"dataset": name, "split": split, "queries": queries}
+            manifest["system"]["system"] = f"s{system}"
+            run = {q: {"d1": 1.0} | {f"n{at}": 9.0 for at in range(n + system)} for q in qrels}
+            folder = write_cell(tmp_path / name / f"s{system}-{n:09x}{system}", run, manifest, ("AP",), qrels)
+            [(path, record)] = records_in(folder, "scores-*.json")
+            write_record(path, replace(record, declared={**record.declared, "qrels": split}))
+    values = {(name, split): 1 / (1 + n) for name, split, n in cells}
+    splits = {name: [values[of] for of in values if of[0] == name] for name, *_ in cells}
+    if how == "two members are equal":
+        del splits[group[1]]
+    means = {name: float(np.mean(of)) for name, of in splits.items()}
+    if how == "whole":
+        means = {"birco": float(np.mean([means[name] for name in group])), "extra": means["extra"]}
+    [grid] = [grid for grid in grid_tables(weir.results(tmp_path, "AP").items) if grid.measure == "AP"]
+    assert grid.datasets[-1] == f"mean of {len(means)} datasets"
+    assert ("birco" in grid.datasets) == (how == "whole")
+    assert grid.cells[0][-1].mean == pytest.approx(np.mean(list(means.values())), abs=1e-12)
+    for comparisons in (weir.compare(tmp_path), Study.of(tmp_path).comparisons):
+        [across] = [one for one in comparisons if one.unit == "datasets"]
+        assert across.count == len(means)
+        [first] = [one.mean for one in across.standings if one.system == "s0"]
+        assert first == pytest.approx(grid.cells[0][-1].mean, abs=1e-12)
+
+
 def test_rankings_of_another_size_than_recorded_are_told(tmp_path, capsys):
     folder = write_cell(tmp_path / "mine" / "bm25-0000000000")
     write_cell(tmp_path / "mine" / "rm3-0000000001", manifest=changed("system.system", "rm3"))

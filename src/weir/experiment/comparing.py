@@ -332,7 +332,7 @@ def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
     """
     units = {dataset: unit or dataset for dataset, unit in datasets.items()}
     there = set(units.values())
-    whole = [g for g in map(catalogue.group, catalogue.groups()) if there > set(g.members)]
+    whole = [g for g in catalogue.whole_groups(datasets) if there > set(g.members)]
     group_of = {member: group.name for group in reversed(whole) for member in group.members}
     return {dataset: group_of.get(unit, unit) for dataset, unit in units.items()}
 

@@ -1614,11 +1614,10 @@ def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means over complete groups of datasets, by measure and system with the same k on all members; []
-    without any.
+    """Return the means over groups whose members all count in means, by measure and system with the same k on all
+    members; [] without any.
     """
-    datasets = {cell.dataset for cell in cells}
-    whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]
+    whole = catalogue.whole_groups(cell.dataset for cell in cells if not cell.origin.uncounted)
     if not whole:
         return []
     at = {
