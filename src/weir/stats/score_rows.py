@@ -723,7 +723,7 @@ def long_table(rows: Sequence[Row], explain: bool = False) -> Table:
     means: dict[tuple[str, str, str], list[float]] = {}
     measures, people, filled = dict[str, None](), dict[str, None](), set[str]()
     for row in rows:
-        group = row.group or ("" if row.groups is None else f"macro mean of {row.groups} groups")
+        group = row.group or ("" if row.groups is None else f"macro mean of {counted(row.groups, 'group')}")
         by_line.setdefault((row.dataset, row.system, group), {})[row.measure] = row
         means.setdefault((row.dataset, group, row.measure), []).append(row.mean)
         measures[row.measure] = None

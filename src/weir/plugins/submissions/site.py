@@ -362,7 +362,7 @@ def _boards(
     ) -> dict[tuple[str, str], Verdict]:
         units = dict[str, list[ScoreTable]]()
         tables = _tables({key: values for key, values in cells.items() if key[0] in of}, rows[0].measure)
-        first = counted_once((one.dataset, one.asked, one.newer) for one in tables for _ in one.systems)
+        first = counted_once((row.dataset, *row.marks) for row in rows if row.dataset in of)
         counted = [one for one in tables if first[one.dataset] == one.dataset]
         unit_of = unit_names({one.dataset: one.unit_of for one in counted})
         for one in counted:
