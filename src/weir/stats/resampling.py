@@ -327,7 +327,7 @@ def mean_bounds(
     parts: float64[rows, queries] each, without NaN; a single part gives a plain mean.
     generator, resamples: of the bootstrap, which by default draws from the fixed SEED.
     unit: True if a row's values are within 0..1, bool[rows], by default nowhere.
-    geometric: values are logarithms; each part's mean is exponentiated, and bounds are cut to 0..1.
+    geometric: values are logarithms. Each part's mean is exponentiated, and bounds are cut to 0..1.
 
     NaN for fewer than `fewest(level)` values in all, a part of fewer than two, and a row of equal values unless they
     are 0 or 1 with `unit`. Raises BadValue for a level outside 0..1.

@@ -230,7 +230,7 @@ def search_by_bounds(
     """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
     negative or not finite.
 
-    rank: column of `bounds.top` for this k; 0 if it has none.
+    rank: column of `bounds.top` for this k, 0 for none.
     window: binary logarithm of a window's documents.
     sums, best, terms: scratch.
     left: bool[queries], out: True for a query without hits that must be searched otherwise, for too many candidates or

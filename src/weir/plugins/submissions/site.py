@@ -408,7 +408,7 @@ def rank_ranges(
 
     rows: scores, which give the systems and means; None without a score on each dataset that counts.
     comparisons: on each dataset, which give the numbers of verdicts.
-    verdicts: {(system, other): verdict across the collections that both have}; a missing one leaves both orders open.
+    verdicts: {(system, other): verdict across the collections that both have}. A missing one leaves both orders open.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
     first = counted_once((row.dataset, *row.marks) for row in rows if row.dataset in datasets)
