@@ -732,6 +732,7 @@ REFUSED = {
     "nobody's": ("x.json", json.dumps({"a": 1, "b": 2}), "no known format has the fields a, b;"),
     "a template": ("x.jsonl", lines({"query": "x y", "expected_ids": []}), "'expected_ids' is empty for every query, as in a template"),
     "a grade beyond all scales": ("x.csv", "query,doc_id,grade\nred shoes,a,99999.5\n", "the grade 99999.5 is beyond ±16384; say `choices={'grades': 'scale=N'}`"),
+    "columns of different lengths": ("x.json", json.dumps({"query_id": ["q", "q"], "doc_id": ["a"]}), "columns of different lengths .2 in query_id, 1 in doc_id."),
     "excluded alone": ("exclude.txt", "1 a\n", "give the file of queries too"),
 }  # fmt: skip
 

@@ -978,6 +978,114 @@ def test_a_collection_under_several_names_counts_once(tmp_path_factory, copies, 
     assert len(said) == sum(sum(of) > 1 for of in copies)
 
 
+def test_which_of_equal_datasets_counts_is_one_choice_for_every_measure_and_statement(tmp_path):
+    """The choice that the note names, also where it lacks a measure; scores by former judgments make no equals."""
+
+    def cell(name, system, number, measures, first, queries, grades=None):
+        manifest = copy.deepcopy(MANIFEST) | {"dataset": name, "queries": queries}
+        manifest["system"]["system"] = system
+        manifest["environment"]["when"] = f"2026-01-{10 + number:02}"
+        qrels = grades or {f"{queries}{n}": {"d1": 1} for n in range(3)}
+        run = {q: {d: 3.0 - n for n, d in enumerate([*["x"] * (not first), "d1"])} for q in qrels}
+        folder = write_cell(tmp_path / name / f"{system}-{number:010x}", run, manifest, measures, qrels)
+        for path, record in records_in(folder, "scores-*.json"):
+            write_record(path, replace(record, declared={**record.declared, "qrels": str(qrels)}))
+
+    number = 0
+    for name, systems, queries in (("one", 3, "a"), ("two", 2, "a"), ("third", 3, "c"), ("fourth", 3, "d")):
+        for system in range(systems):
+            number += 1
+            measures = ("AP",) if name == "one" else ("AP", "R@1")
+            cell(name, f"s{system}", number, measures, name in ("one", "third"), queries)
+    # What "third" was scored by at first is what "fifth" is scored by: these are no equals any more.
+    cell("third", "s9", 0, ("AP",), True, "c", {f"c{n}": {"d1": 1, "x": 1} for n in range(3)})
+    cell("fifth", "s0", 90, ("AP", "R@1"), False, "c", {f"c{n}": {"d1": 1, "x": 1} for n in range(3)})
+
+    for measures in ((), ("AP",), ("R@1",)):
+        shown = weir.results(tmp_path, measures)
+        [note] = [str(note) for note in shown.notes() if "same queries and judgments" in str(note)]
+        assert "one and two have" in note
+        assert "one alone counts" in note
+        grids = {grid.measure: grid for grid in grid_tables(shown.items)}
+        for measure, names in (
+            ("AP", ["one", "third", "fourth", "fifth"]),
+            ("R@1", ["third", "fourth", "fifth"]),
+        ):
+            if measure in (measures or (measure,)):
+                of = {row.dataset: row.mean for row in shown if (row.system, row.measure) == ("s0", measure)}
+                assert grids[measure].datasets[-1] == f"mean of {len(names)} datasets"
+                assert grids[measure].cells[0][-1].mean == pytest.approx(
+                    np.mean([of[name] for name in names])
+                )
+    counts = {"AP": 3, "R@1": 2}  # "fifth" has one system
+    for comparisons in (weir.compare(tmp_path), Study.of(tmp_path).comparisons):
+        assert {one.measure: one.count for one in comparisons if one.unit == "datasets"} == counts
+
+
+def test_copies_of_a_run_file_in_one_folder_are_said(tmp_path, recwarn):
+    """Of the same bytes, one result stands for both, whoever was first and in which run; of other bytes and the same
+    rankings, both are there and a note says so."""
+    root, at = collection_of(tmp_path / "kb", ["egg", "ham", "salt", "egg ham"]), tmp_path / "results"
+    rows = [f"q{q} Q0 d{d} {n} {9 - n} x" for q in range(2) for n, d in enumerate((3, 1 + q), 1)]
+    first, copied, other = (tmp_path / f"{name}.trec" for name in ("first", "copied", "other"))
+    for path, tag in ((first, "x"), (copied, "x"), (other, "y")):
+        path.write_text("\n".join(row[:-1] + tag for row in rows) + "\n")
+
+    def run(*files, measures="RR"):
+        recwarn.clear()
+        shown = weir.benchmark(root, [f'run("{file}")' for file in files], measures, out=at)
+        said = [str(one.message) for one in recwarn if "one result stands for both" in str(one.message)]
+        return {row.system for row in shown.rows}, said
+
+    name = f'run("{first}")'
+    assert run(first, copied)[0] == {name}
+    systems, [said] = run(copied, measures="AP")
+    assert systems == {name}
+    assert said.endswith(f"as {name}")
+    assert run(first)[1] == []
+    assert {row.called for row in weir.results(at)} == {"first"}
+    assert not [note for note in map(str, weir.results(at).notes()) if "missing" in note or "exactly" in note]
+    run(other)
+    for shown in (weir.results(at), weir.compare(at)):
+        [note] = [note for note in map(str, shown.notes()) if "score by score" in note]
+        assert note == "note: other has the rankings of first, score by score: one system counts as two on kb"
+
+
+@pytest.mark.parametrize("how", ["whole", "a member has two splits", "two members are equal"])
+def test_a_group_stands_for_its_members_in_every_statement_or_in_none(tmp_path, how):
+    """Where each member is one dataset that counts; splits of a member count once in either case."""
+    group = weir.datasets.catalogue.group("birco").members
+    cells = [(name, "test", n) for n, name in enumerate((*group, "extra"))]
+    cells += [(group[1], "dev", 9)] * (how == "a member has two splits")
+    for name, split, n in cells:
+        equal = how == "two members are equal" and n == 1
+        queries = f"{group[0] if equal else name}-{split}"
+        qrels = {f"{split}{m}": {"d1": 1} for m in range(4)}
+        for system in range(2):
+            manifest = copy.deepcopy(MANIFEST) | {"dataset": name, "split": split, "queries": queries}
+            manifest["system"]["system"] = f"s{system}"
+            run = {q: {"d1": 1.0} | {f"n{at}": 9.0 for at in range(n + system)} for q in qrels}
+            folder = write_cell(tmp_path / name / f"s{system}-{n:09x}{system}", run, manifest, ("AP",), qrels)
+            [(path, record)] = records_in(folder, "scores-*.json")
+            write_record(path, replace(record, declared={**record.declared, "qrels": split}))
+    values = {(name, split): 1 / (1 + n) for name, split, n in cells}
+    splits = {name: [values[of] for of in values if of[0] == name] for name, *_ in cells}
+    if how == "two members are equal":
+        del splits[group[1]]
+    means = {name: float(np.mean(of)) for name, of in splits.items()}
+    if how == "whole":
+        means = {"birco": float(np.mean([means[name] for name in group])), "extra": means["extra"]}
+    [grid] = [grid for grid in grid_tables(weir.results(tmp_path, "AP").items) if grid.measure == "AP"]
+    assert grid.datasets[-1] == f"mean of {len(means)} datasets"
+    assert ("birco" in grid.datasets) == (how == "whole")
+    assert grid.cells[0][-1].mean == pytest.approx(np.mean(list(means.values())), abs=1e-12)
+    for comparisons in (weir.compare(tmp_path), Study.of(tmp_path).comparisons):
+        [across] = [one for one in comparisons if one.unit == "datasets"]
+        assert across.count == len(means)
+        [first] = [one.mean for one in across.standings if one.system == "s0"]
+        assert first == pytest.approx(grid.cells[0][-1].mean, abs=1e-12)
+
+
 def test_rankings_of_another_size_than_recorded_are_told(tmp_path, capsys):
     folder = write_cell(tmp_path / "mine" / "bm25-0000000000")
     write_cell(tmp_path / "mine" / "rm3-0000000001", manifest=changed("system.system", "rm3"))

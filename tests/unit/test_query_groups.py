@@ -217,6 +217,16 @@ def test_the_macro_mean_of_a_comparison_names_groups_of_one_query():
     assert macro.group == "macro mean of 3 groups (1 of one query left out)"
 
 
+def test_each_dataset_has_a_macro_mean_of_its_own_also_over_one_group():
+    """Of one usable group, too: tables of two datasets by the same group must not meet under the group's name."""
+    given = {"old": scores(2), "new": scores(3, 0.1)}
+    one = QueryGroups.of({name: "tax" if n < 4 else name for n, name in enumerate(NAMES)})
+    found = [c for dataset in ("d", "e") for c in compare_scores(given, dataset, groups=one)]
+    assert {c.dataset for c in found if not c.group or c.group.startswith("macro")} == {"d", "e"}
+    assert any(c.group.startswith("macro mean of 1 group (") for c in found)
+    assert not {c.dataset for c in found} - {"d", "e"}
+
+
 def test_queries_without_a_group_and_groups_of_other_queries_are_told_by_whatever_takes_groups(tmp_path):
     qrels = {f"q{n}": {"d1": 1} for n in range(12)}
     first, second = ({q: {"d1": 1.0 * (n % m), "d2": 0.5} for n, q in enumerate(qrels)} for m in (2, 3))

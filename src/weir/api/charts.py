@@ -29,6 +29,7 @@ from weir.core.charts import (
     svg,
 )
 from weir.core.colours import LIGHT
+from weir.core.rounding import counted
 from weir.core.scores import PLOT_SCORES, GroupedScores
 from weir.core.short_names import short_names
 from weir.core.tables import html_escaped
@@ -226,7 +227,9 @@ def _end(value: float) -> float | None:
 
 
 def _group_name(row: Row) -> str:
-    return row.group or ("all queries" if row.groups is None else f"macro mean of {row.groups} groups")
+    return row.group or (
+        "all queries" if row.groups is None else f"macro mean of {counted(row.groups, 'group')}"
+    )
 
 
 def _score_charts(scores: Scores | GroupedScores) -> tuple[Chart, ...]:

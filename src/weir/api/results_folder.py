@@ -52,6 +52,7 @@ from weir.experiment.results import (
     collection_places,
     current_cells,
     damaged_records,
+    each_result_once,
     finished_and_lacking,
     finished_cells,
     given_objects,
@@ -272,6 +273,7 @@ def run_grid(
         notes.append(
             Note(f"other processes are at work on {elsewhere:,} cells; the tables show what is finished")
         )
+    cells = each_result_once(cells)
     with suppress(WeirError):  # damaged results of others are no matter of these
         notes += _other_names(cells, finished_cells(path_of(folder), unjudged=True))
     return shown_rows(cells, (), notes, titles)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weir import systems
-from weir.core.origin import counted_once
 from weir.core.results import ResultKind
 from weir.core.rounding import score
 from weir.core.scores import Row
@@ -138,7 +137,7 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
     titles, unit_of = {r.system: r.title for r in rows if r.title}, {r.dataset: r.unit for r in rows}
-    marks = {r.dataset: r.marks for r in rows}
+    uncounted = {r.dataset for r in rows if r.uncounted}
     short = short_names(systems, titles)
     means: dict[str, dict[tuple[str, str], float]] = {}
     for r in rows:
@@ -152,9 +151,8 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
         groups = [catalogue.group(name) for name in catalogue.groups() if name in datasets]
         members = {member for group in groups for member in group.members}
         units: dict[str, list[str]] = {}
-        counted = counted_once((name, *marks[name]) for name, _ in of_measure)
         for name in datasets:
-            if name not in members and counted[name] == name:
+            if name not in members and name not in uncounted:
                 units.setdefault(unit_of.get(name) or name, []).append(name)
         last = datasets[-1]
         if len(units) > 1:
@@ -200,7 +198,7 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
 
 
 def grids_marked(grids: Sequence[GridTable], legend: bool = True) -> tuple[Table, ...]:
-    """Return grids as tables, with all notes below the last.
+    """Return grids as tables with marks of the best and verdicts, and all notes, each once, below the last.
 
     legend: add a table of full names of systems with short names.
     """

@@ -45,8 +45,8 @@ class Origin:
     """{measure: number of the algorithm that computed it}; empty if not known."""
     whole: bool = False
     """True if every document judged relevant is in its query's ranking, so that longer rankings gain nothing."""
-    newer: str = ""
-    """`asked` of the collection's newer version, if this is an older one; "" otherwise."""
+    uncounted: bool = False
+    """True if means over datasets leave the dataset out: an older version, or another has its queries and judgments."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -103,15 +103,20 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def counted_once(datasets: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """Return {dataset: dataset that represents it}: of datasets with equal queries and judgments, the first with most
-    results; of an older version the newest, "" if that is not among them.
+    """Return {dataset: dataset that represents it}: of datasets with equal queries and judgments, the one that these
+    are named by, else the first with most results; of an older version the newest, "" if that is not among them.
 
-    datasets: (dataset, `Origin.asked`, `Origin.newer`) of each result; "" equals no other.
+    datasets: (dataset, its queries and judgments, those of its newer version) of each result, as hashes or as a
+        dataset's name; "" equals no other.
     """
     results, chosen = Counter(datasets), dict[str, tuple[str, str, str]]()
+
+    def weight(one: tuple[str, str, str]) -> tuple[bool, int]:
+        return one[0] == one[1], results[one]
+
     for one in results:
         _, asked, newer = one
-        if asked and not newer and results[one] > results[chosen.setdefault(asked, one)]:
+        if asked and not newer and weight(one) > weight(chosen.setdefault(asked, one)):
             chosen[asked] = one
     return {
         name: chosen[newer or asked][0] if (newer or asked) in chosen else "" if newer else name
@@ -123,12 +128,12 @@ def repeated_notes(datasets: Mapping[str, str], older: Collection[str] = ()) -> 
     """Return a sentence for each group of datasets with the same queries and judgments, and on older versions; [] if
     none.
 
-    datasets: from `counted_once`.
+    datasets: {dataset: dataset that represents it, "" if none does}.
     older: datasets that are older versions of a collection.
     """
     alike: dict[str, list[str]] = {}
     for name, first in datasets.items():
-        alike.setdefault(first, []).extend([name] * (name not in older))
+        alike.setdefault(first, [first] * (first not in datasets)).extend([name] * (name not in older))
     sentences = [
         f"{name} was measured before its documents, queries or judgments changed: over several datasets "
         + (f"{datasets[name]} alone counts" if datasets[name] else "it does not count")

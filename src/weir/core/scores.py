@@ -140,8 +140,13 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
 
     @property
     def marks(self) -> tuple[str, str]:
-        """`Origin.asked` and `Origin.newer` of the dataset for `counted_once`, by names instead of hashes."""
+        """The dataset's queries and judgments, and those of its newer version, for `counted_once`, by names."""
         return (self.dataset, self.repeats) if self.older else (self.repeats or self.dataset, "")
+
+    @property
+    def uncounted(self) -> bool:
+        """True if means over datasets leave the dataset out."""
+        return bool(self.repeats) or self.older
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -97,6 +97,12 @@ class Group:
 def collection_names() -> list[str]:
     """Return the sorted names of all collections, without groups."""
     return sorted(_stems("catalog"))
+
+
+def whole_groups(datasets: Iterable[str]) -> list[Group]:
+    """Return the groups whose members are all among these datasets, so that a mean over them may stand for them."""
+    there = set(datasets)
+    return [one for one in map(group, groups()) if there.issuperset(one.members)]
 
 
 def groups() -> list[str]:

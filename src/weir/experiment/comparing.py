@@ -15,7 +15,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.order import Ties
-from weir.core.origin import counted_once, judgment_marks
+from weir.core.origin import judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
 from weir.core.roles import judged_run
@@ -297,8 +297,8 @@ def _by_dataset(cells: Sequence[ResultCell]) -> dict[str, dict[str, ResultCell]]
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
-    """Return the names of `measures`, by default of all `measured` with a better direction; raises UnknownName for
-    one that is not `measured`.
+    """Return the names of `measures`, by default of all `measured` of which more or less is better; raises
+    UnknownName for one that is not `measured`.
     """
     available = list(dict.fromkeys(measured))
     if not (chosen := tuple(measures)):
@@ -313,10 +313,9 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     """Return {unit: score tables of its datasets} for a comparison across datasets, with the systems that all have.
 
-    Units are as by `unit_names`; of equal datasets one counts. {} for fewer than two shared systems.
+    Units are as by `unit_names`, without `uncounted` tables. {} for fewer than two shared systems.
     """
-    counted = counted_once((t.dataset, t.asked, t.newer) for t in tables for _ in t.systems)
-    tables = [t for t in tables if counted[t.dataset] == t.dataset]
+    tables = [t for t in tables if not t.uncounted]
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
     unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
     for one in tables if len(shared) > 1 else ():
@@ -333,7 +332,7 @@ def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
     """
     units = {dataset: unit or dataset for dataset, unit in datasets.items()}
     there = set(units.values())
-    whole = [g for g in map(catalogue.group, catalogue.groups()) if there > set(g.members)]
+    whole = [g for g in catalogue.whole_groups(datasets) if there > set(g.members)]
     group_of = {member: group.name for group in reversed(whole) for member in group.members}
     return {dataset: group_of.get(unit, unit) for dataset, unit in units.items()}
 

@@ -35,6 +35,7 @@ from weir.experiment.results import (
     GridOrder,
     ResultCell,
     cell_of,
+    each_result_once,
     keep_order,
     rows_with_groups,
     split_mark,
@@ -152,6 +153,19 @@ class Cell:
     def _split(self) -> str:
         return f"{self.stages.dataset.name}:{self.stages.dataset.split}"
 
+    def standing_name(self) -> str:
+        """Return the name by which the results folder has these rankings, such as of a copied or moved run file; else
+        the system's own.
+        """
+        stored = self.stage.found(self.stages.root)
+        scored = [] if stored is None else [record for _, record in records_in(stored[0], SCORES)]
+        names = {
+            str(record.made.get("when")): record.name
+            for record in scored
+            if f"{record.facts.get('dataset')}:{record.facts.get('split')}" == self._split
+        }
+        return names[max(names)] if names else str(self.system)
+
     def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
         """Return (folder, rows of means); None if a ranking or score is missing or outdated."""
         stored = self.stage.found(self.stages.root)
@@ -263,18 +277,18 @@ class Cell:
         return cut if cut < min(self.k, len(dataset.corpus) or self.k) else None
 
     def _score(self, folder: Path, judged: Judged, measures: tuple[Measure, ...]) -> None:
-        dataset, stage = self.stages.dataset, self.scores_stage(measures)
+        dataset, stage, name = self.stages.dataset, self.scores_stage(measures), self.standing_name()
         path = folder / f"scores-{stage.key}.jsonl"
-        for name in (path.name, f"scores-{stage.key}.json"):
-            sweep(folder / name)
+        for file in (path.name, f"scores-{stage.key}.json"):
+            sweep(folder / file)
         rows: list[Row] = []
         warn_without_relevant(judged)
         files, figures = dict[str, Checksum](), dict[str, object](queries=0)
         with self.stages.bench.making() as making, self.stages.bench.timed():
             if measures:
                 scores = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
-                title = titled(self.system)
-                rows = [replace(r, title=title) for r in result_rows(scores, dataset.name, str(self.system))]
+                title = titled(self.system) if name == str(self.system) else ""
+                rows = [replace(r, title=title) for r in result_rows(scores, dataset.name, name)]
         if measures:
             write_scores(scores, path)
             files, figures = {path.name: Checksum.of(path)}, outcome(scores)
@@ -298,7 +312,7 @@ class Cell:
         }
         inputs = (("run", folder.name),)
         made = current_environment(stage, {})
-        record = Record("scores", stage.name, stage.declared, files, inputs, made, making.cost(), facts)
+        record = Record("scores", name, stage.declared, files, inputs, made, making.cost(), facts)
         write_record(path.with_suffix(".json"), record)
 
 
@@ -348,7 +362,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The machines of a cluster, and how many cells (a system on a dataset) they compute at once."""
+    """Number of machines of a cluster, and of cells (a system on a dataset) that they compute at once, all together."""
 
     machines: int
     cells: int
@@ -463,7 +477,8 @@ class Experiment:
 
         The same call continues after an interruption; processes may share a folder. Raises the errors of `complete`.
         """
-        return rows_with_groups([cell for cell in self.complete(at, watch, on=on) if cell.rows])
+        cells = self.complete(at, watch, on=on)
+        return rows_with_groups([cell for cell in each_result_once(cells) if cell.rows])
 
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
@@ -495,8 +510,10 @@ class Experiment:
                     if cell.stages.shared is not None:
                         cell.stages.shared.try_out()  # before anything starts
             of = {id(c.stages.dataset): c.stages.dataset for c in cells}.values()
-            asked = [(f"{c.stages.dataset.name}:{c.stages.dataset.split}", str(c.system)) for c in cells]
-            begun = keep_order(at, (d.name for d in of), (str(c.system) for c in cells), asked=asked)
+            names = _names_of_results(cells)
+            splits = [f"{c.stages.dataset.name}:{c.stages.dataset.split}" for c in cells]
+            asked = zip(splits, names, strict=True)
+            begun = keep_order(at, (d.name for d in of), names, asked=asked)
             if on is not None:
                 cluster_at(on).complete(self, at, watch)
             last = cells[0].stages
@@ -668,6 +685,20 @@ def _warn_of_repeated(systems: Iterable[object]) -> None:
                 give_warning(LossWarning(said))
 
 
+def _names_of_results(cells: Sequence[Cell]) -> list[str]:
+    names, told = dict[tuple[int, str], str](), dict[tuple[str, str], None]()
+    for cell in cells:
+        key = id(cell.stages.dataset), cell.stage.key
+        if key not in names:
+            names[key] = cell.standing_name()
+        if names[key] != str(cell.system):
+            told[str(cell.system), names[key]] = None
+    for own, name in told:
+        said = "differ in nothing but their names, as a file and its copy: one result stands for both, as"
+        give_warning(LossWarning(f"{own} and {name} {said} {name}"))
+    return [names[id(cell.stages.dataset), cell.stage.key] for cell in cells]
+
+
 MODEL_PACKAGES = (
     ("tokenizers", "neural"), ("openvino", "neural"), ("torch", "torch"), ("transformers", "torch"), ("nncf", "torch"),
 )  # fmt: skip
@@ -679,7 +710,8 @@ OPENED_FIRST_BYTES = 1 << 24
 
 
 def refuse_other_runs(system: Retriever, dataset: Dataset) -> None:
-    """Raise BadRanking or FormatError if rankings that a system reads from a file are of another dataset.
+    """Raise BadRanking or FormatError if rankings that a system or a part of it reads from a file are of another
+    dataset, and the reader's errors for a missing file.
 
     Files larger than OPENED_FIRST_BYTES are not read.
     """

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from weir.errors import (
     give_warning,
     warn_of_ranking,
 )
-from weir.experiment.stage_store import IN_MEMORY_INDEXES, TIED_BEYOND_K, run_file
+from weir.experiment.stage_store import IN_MEMORY_INDEXES, TIED_BEYOND_K, run_file, silent
 from weir.experiment.stages import (
     RECORD,
     SCORES,
@@ -51,7 +51,7 @@ from weir.files.integrity import read_sealed, write_sealed
 from weir.files.leases import locked
 from weir.files.paths import path_of
 from weir.files.records import OWN_FOLDER
-from weir.files.runs import run_name
+from weir.files.runs import read_run, run_name
 from weir.files.score_files import read_scores, self_match_rule
 from weir.files.text_files import named_file, refuse_pack
 from weir.measures import parse_measure
@@ -298,7 +298,7 @@ class ResultCell:
             system=self.label or self.system,
             depth=self.longest,
             whole=self.whole,
-            newer=self.newer,
+            uncounted=any(row.uncounted for row in self.rows),
             texts=" ".join(map(str, answered_texts(self))),
             algorithms={
                 measure: str(number)
@@ -490,7 +490,7 @@ def chosen_cells(
                 raise UnknownName("dataset among these results", name, {cell.dataset for cell in cells})
         chosen = {member for group in members.values() for member in group}
         cells = [cell for cell in cells if names[id(cell)] & chosen]
-    return of_systems(cells, systems)
+    return with_repeats(of_systems(cells, systems))
 
 
 def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
@@ -551,19 +551,17 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
     ]
 
 
-def datasets_counted(cells: Iterable[ResultCell]) -> dict[str, str]:
-    """Return {dataset: the dataset that counts in means}, one of all with the same queries and judgments, the newest
-    of a collection's versions.
-    """
-    return counted_once((cell.dataset, cell.asked, cell.newer) for cell in cells)
-
-
 def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
     """Return the results; in each row, `repeats` names the dataset that counts instead in means (newer, or of equal
     queries and judgments), else "", and `older` is set.
     """
+    # One choice for all that is shown of these results, whatever the measure: by systems, as depths do not add.
     cells = list(cells)
-    instead = {name: "" if one == name else one for name, one in datasets_counted(cells).items()}
+    counting = {(c.dataset, c.asked, c.newer, c.system): None for c in cells if not c.outdated}
+    first = counted_once(of[:3] for of in counting)
+    instead = {cell.dataset: "" for cell in cells} | {
+        name: one * (one != name) for name, one in first.items()
+    }
     return [
         replace(
             cell,
@@ -727,6 +725,11 @@ def cell_of(folder: Path, rows: Sequence[Row], split: str) -> ResultCell:
     if cell is None:
         raise StoreError(f"{folder}: removed while the grid ran, by another process; run the grid again")
     return replace(cell, rows=tuple(rows))
+
+
+def each_result_once(cells: Iterable[ResultCell]) -> list[ResultCell]:
+    """Return the results without repetition, as of a run file and its copy."""
+    return list({(cell.folder, cell.split): cell for cell in cells}.values())
 
 
 def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]:
@@ -1611,11 +1614,10 @@ def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means over complete groups of datasets, by measure and system with the same k on all members; []
-    without any.
+    """Return the means over groups whose members all count in means, by measure and system with the same k on all
+    members; [] without any.
     """
-    datasets = {cell.dataset for cell in cells}
-    whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]
+    whole = catalogue.whole_groups(cell.dataset for cell in cells if not cell.origin.uncounted)
     if not whole:
         return []
     at = {
@@ -1661,9 +1663,9 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
     alike = look_alike_notes(name for cell in cells for name in (cell.called, cell.dataset))
-    alike += repeated_notes(
-        datasets_counted(cells), dict.fromkeys(cell.dataset for cell in cells if cell.newer)
-    )
+    counting = {c.dataset: row.repeats or c.dataset * (not row.older) for c in cells for row in c.rows[:1]}
+    alike += repeated_notes(counting, dict.fromkeys(cell.dataset for cell in cells if cell.newer))
+    alike += _same_rankings(cells)
     made = [*map(Note, [*alike, *mixed_provenance(cells, shown)]), *judgments, *said]
     depths = dict.fromkeys([*_short_rankings(cells, shown), *unequal_depths(cells, shown)])
     return [*made, *depths, *unscored, *row_notes(rows), *_tied_cut_notes(cells, shown)]
@@ -1672,6 +1674,24 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
 def changed_rankings(cells: Iterable[ResultCell]) -> list[str]:
     """Return a sentence for each result whose run file has another size than recorded; missing files are skipped."""
     return [said for cell in cells for said in _changed_files(cell.folder, cell.ranked)]
+
+
+def _same_rankings(cells: Iterable[ResultCell]) -> list[str]:
+    alike, pairs = dict[object, list[ResultCell]](), dict[tuple[str, str], list[str]]()
+    for cell in cells:
+        if cell.rows and not search_cost(cell)["services"]:  # whose prompts are compared, too
+            figures = cell.rows[0].answered, cell.rows[0].judged_at_10, cell.longest
+            alike.setdefault((cell.dataset, *figures), []).append(cell)
+    for one, other in (pair for of in alike.values() for pair in combinations(of, 2)):
+        shared = shared_measures(one, other)
+        if shared and all(str(one.mean(name)) == str(other.mean(name)) for name in shared):
+            with suppress(WeirError, OSError), silent():  # a file is missing or damaged, of which others tell
+                if read_run(one.run).to_dict() == read_run(other.run).to_dict():
+                    pairs.setdefault((other.called, one.called), []).append(one.dataset)
+    return [
+        f"{other} has the rankings of {first}, score by score: one system counts as two on {', '.join(of)}"
+        for (other, first), of in pairs.items()
+    ]
 
 
 def _tied_cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:

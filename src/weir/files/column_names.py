@@ -76,7 +76,7 @@ def fold(name: object) -> str:
 
 @cache
 def field_names() -> FieldNames:
-    """Return the column names listed in column_names.toml."""
+    """Return the names of columns, and the words in them, that column_names.toml lists, as `fold` writes them."""
     table = read_toml(Path(__file__).with_suffix(".toml"), "names of fields")
 
     def folded(words: Iterable[str]) -> frozenset[str]:
@@ -321,8 +321,8 @@ _OF_TREC = {"q0", "iter", "iteration", "tag"}
 def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
     """Warn (LossWarning) of columns that are not read, except TREC's, such as `tag`.
 
-    Also warns (RankingWarning) of judgments without grades, and of a column read despite a remark in parentheses in
-    its name. Raises the errors of `row_columns`.
+    Warns (RankingWarning) of judgments without grades, and of columns read whose names have remarks, as in `score
+    (bm25)`. Raises the errors of `row_columns`.
     """
     found = rank_column(columns, kind), origin_column(columns, kind)
     systems = (at for at, part in part_columns(columns, kind) if part == "system")

@@ -249,10 +249,8 @@ class ScoreTable:
     """Name of the query group; "" for all queries."""
     unit_of: str = ""
     """Collection of which the dataset is a split; splits of a collection count once in a mean over datasets."""
-    asked: str = ""
-    """Fingerprints of judgments and queries (`Origin.asked`); "" if not known."""
-    newer: str = ""
-    """Fingerprints of the collection's newer version (`Origin.newer`); "" for the newest."""
+    uncounted: bool = False
+    """True if means over datasets leave it out (`Origin.uncounted`)."""
     answered: NDArray[np.bool_] | None = None
     """bool[systems, columns]: whether a system answered a query; None like `queries`."""
 
@@ -512,8 +510,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
         geometric=measure in first.geometric,
         queries=Ids(names).take(np.flatnonzero(shared)),
         unit_of=first.origin.collection or dataset,
-        asked=first.origin.asked,
-        newer=first.origin.newer,
+        uncounted=first.origin.uncounted,
         answered=np.stack(answered)[:, shared],
     )
 
@@ -1010,7 +1007,8 @@ def compared_by_group(
     tables = [replace(part, dataset=part.group) for part in parts]  # in one order whatever the dataset
     single = len(rows) - len(parts)
     without = f" ({single} of one query left out)" if single else ""
-    macro = replace(pooled(tables, scores.dataset), group=f"macro mean of {len(parts)} groups{without}")
+    name = f"macro mean of {counted(len(parts), 'group')}{without}"
+    macro = replace(pooled(tables, ""), dataset=scores.dataset, group=name)  # one alone keeps its own name
     each = compared_together(parts, baseline, method)
     return [compared(scores, baseline, method), compared(macro, baseline, method), *each]
 

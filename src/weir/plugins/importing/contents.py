@@ -848,8 +848,8 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
 def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Return the rows of a table in a JSON form of pandas (split, tight, columns, list); None for other JSON.
 
-    An index other than row numbers becomes a column; columns of unequal length give None. Raises FormatError for a
-    repeated column or a row of another length.
+    An index other than row numbers becomes a column. Raises FormatError for a repeated column, a row of another
+    length and lists of different lengths.
     """
     names, cells, index = (value.get(name) for name in ("columns", "data", "index"))
     if isinstance(names, list) and isinstance(cells, list) and value.keys() <= _SPLIT:
@@ -868,6 +868,11 @@ def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | No
         if not listed and not all(isinstance(one, dict) for one in value.values()):
             return None
         sizes = {len(one) if listed else tuple(one) for one in value.values()}
+        if listed and len(sizes) > 1:
+            cells = ", ".join(f"{len(one):,} in {name[:60]}" for name, one in list(value.items())[:5])
+            raise FormatError(
+                path, f"columns of different lengths ({cells})", "a cell of each row in every column"
+            )
         if len(sizes) > 1 or not any(sizes):
             return None
         rows = [] if listed else list(next(iter(value.values())))
@@ -920,7 +925,10 @@ _BLOCK_BYTES = 1 << 21
 
 
 def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | None:
-    """Return an iterator over batches of rows of a large Arrow table or file of JSON lines; None for other files.
+    """Return an iterator over batches of rows of an Arrow table or JSON lines of more than HELD_BYTES; None for other
+    files.
+
+    roles: given to each batch.
 
     Raises FormatError, also while batches are read.
     """

@@ -31,7 +31,6 @@ from weir.experiment.results import (
     cell_notes,
     chosen_cells,
     current_cells,
-    datasets_counted,
     finished_and_lacking,
     largest_k,
     removed_answers,
@@ -202,8 +201,7 @@ class Study:
     def unit_of(self) -> dict[str, str]:
         """{dataset: group or collection as which it counts over datasets}, without datasets that repeat
         another's queries and judgments."""
-        first = datasets_counted(self.cells)
-        return unit_names({c.dataset: c.unit for c in self.cells if first[c.dataset] == c.dataset})
+        return unit_names({c.dataset: c.unit for c in self.cells if not c.origin.uncounted})
 
     @cached_property
     def mean_of(self) -> dict[tuple[str, str, str], Row]:
@@ -300,7 +298,8 @@ class Study:
 
     @cached_property
     def removed(self) -> dict[tuple[str, str], str]:
-        """{(dataset, short name of a system): sentence} of rankings without their answers outside the collection."""
+        """{(dataset, short name of a system): sentence} for rankings from which documents outside the collection were
+        removed."""
         return removed_answers(self.named_cells)
 
     @cached_property
