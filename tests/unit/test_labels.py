@@ -75,6 +75,41 @@ def test_words_are_labels_where_everybody_means_the_same_and_else_are_told(tmp_p
             parse_words([wrong])
 
 
+@pytest.mark.parametrize("who", ["assessor", "Annotator ID", "rater", "judged_by", "Bewerter", "origin"])
+@pytest.mark.parametrize("form", ["tsv", "csv", "jsonl", "json", "parquet"])
+@pytest.mark.parametrize("names", [("anna", "ben", "cyd"), (1, 2, 3)])
+def test_rows_of_several_raters_are_told_apart_by_any_usual_name_and_any_values(tmp_path, who, form, names):
+    rows = [(name, "q", doc, n * (doc == "a"), "fine") for n, name in enumerate(names) for doc in "ab"]
+    head = (who, "qid", "docno", "by_hand", "note")
+    path = tmp_path / f"raters.{form}"
+    objects = [dict(zip(head, row, strict=True)) for row in rows]
+    if form == "parquet":
+        arrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(arrow.Table.from_pylist(objects), path)
+    elif form.startswith("json"):
+        lines = map(json.dumps, objects)
+        written(path, json.dumps(objects) if form == "json" else "\n".join(lines))
+    else:
+        table(path, head, rows)
+    with pytest.warns(LossWarning, match=r"not read: 1 column, note$"):
+        raters = read_raters(path)
+    expected = {str(name): {"q": {"a": n, "b": 0}} for n, name in enumerate(names)}
+    assert {name: labels.to_dict() for name, labels in raters.items()} == expected
+    assert read_labels(f"{path}#{names[1]}").to_dict() == expected[str(names[1])]
+    with pytest.raises(FormatError, match=r"no column 'dora'; expected one of .*, or a rater in"):
+        read_labels(f"{path}#dora")
+
+
+def test_a_column_of_labels_may_be_called_as_its_rater(tmp_path):
+    path = table(
+        tmp_path / "two.csv", ("qid", "docid", "human", "judge"), [("q", "a", 1, 0), ("q", "b", 0, 1)]
+    )
+    assert {name: one.to_dict()["q"] for name, one in read_raters(path).items()} == {
+        "human": {"a": 1, "b": 0},
+        "judge": {"a": 0, "b": 1},
+    }
+
+
 def test_several_raters_of_one_file_are_told_apart(tmp_path):
     path = table(tmp_path / "both.tsv", ("qid", "docid", "human", "gpt", "rank", "note"),
                  [("q", "a", 1, 0, 1, "x"), ("q", "b", 0, "", 2, "y")])  # fmt: skip

@@ -139,16 +139,17 @@ def compare(
 ) -> ResultSet[Any]:
     """Return a comparison of systems for each measure and dataset, and across datasets, with a test of each pair.
 
-    qrels: judgments as `evaluate` takes them, or only scores: a results folder, a benchmark, Scores, or {name:
-        Scores}.
+    qrels: judgments as `evaluate` takes them, or only scores: a results folder, a benchmark, a .csv file of values,
+        Scores, or {name: Scores}.
     systems: rankings as `evaluate` takes them, as arguments, a list or {name: ranking}, perhaps followed by measures.
     measures: by default nDCG@10 and R@100, or all measures of scores that have a direction.
     baseline: the system that all others are compared with, by default each is compared with each.
     method: a test by name, or a ComparisonMethod or {name: value} of its fields.
-    conventions: rules of scoring, such as "ties=expected".
-    by: groups of queries as `Scores.by` takes them. The macro mean over the groups and each group follow, corrected
-        by Benjamini and Hochberg.
-    factors: True, or names of settings in which the systems differ. Returns a FactorStudy of their effects instead.
+    conventions: rules of scoring, such as "ties=expected"; not for scores.
+    by: groups of queries as `Scores.by` takes them. Adds comparisons of the macro mean over the groups and of each
+        group, corrected by Benjamini and Hochberg.
+    factors: True, or names of settings in which the systems differ. Returns a FactorStudy of their effects instead,
+        without `baseline` and `by`.
     collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries without
         an answer), and `by` may name its columns. In Python also {name: path} of a results folder's collections that
         moved.

@@ -198,7 +198,7 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
 
 
 def grids_marked(grids: Sequence[GridTable], legend: bool = True) -> tuple[Table, ...]:
-    """Return grids as tables, with all notes below the last.
+    """Return grids as tables with marks of the best and verdicts, and all notes, each once, below the last.
 
     legend: add a table of full names of systems with short names.
     """

@@ -200,8 +200,8 @@ BLOCK_QUERIES = 1024
 
 
 def nearest_training(queries: Queries, training: Training, encode: TextEncoder) -> tuple[Float64, Int64]:
-    """Return (cosine, row) of each query's nearest training query, float64[queries] and int64[queries]; -1 if
-    there are none.
+    """Return (cosine, row) of each query's nearest training query, float64[queries] and int64[queries]; both -1
+    without training queries.
 
     encode: returns the vectors of queries, float32[n, d].
     """

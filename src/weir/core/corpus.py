@@ -43,7 +43,7 @@ def check_view(view: object) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corpus:
-    """Documents with identifiers, titles and texts, often memory-mapped from a file."""
+    """Documents as a mapping {identifier: {"title", "text"}}, often memory-mapped from a file."""
 
     ids: Ids
     text: StringColumn

@@ -109,7 +109,7 @@ class FieldColumn:
 
 
 class DocumentFields(Protocol):
-    """The metadata of a corpus."""
+    """The metadata of a corpus's documents: one column of values for each field."""
 
     def names(self) -> tuple[str, ...]:
         """Return the sorted names of the fields that some document has; nested keys are joined by dots."""

@@ -34,9 +34,9 @@ def barred_said(documents: int, rankings: int) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
-    """A run matched with judgments: the ranks and grades of judged documents, for every judged query.
+    """A run matched with judgments: rank and grade of each judged document returned, for every judged query.
 
-    Unjudged documents are only counted, in `retrieved`.
+    Other documents returned only count in `retrieved`, other queries in `ignored`; `ideal` has all grades.
     """
 
     queries: Ids
@@ -77,8 +77,9 @@ class Judged:
     beside: object = None
     """The result of `Qrels.beside.join`; None for judgments without rules of documents."""
     barred: tuple[int, int] = (0, 0)
-    """As in `Run`, as `doubts`."""
+    """As in `Run`."""
     doubts: tuple[str, ...] = ()
+    """As in `Run`."""
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:

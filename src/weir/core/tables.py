@@ -197,7 +197,7 @@ class Table:
         return csv_text([self.header, *lines])
 
     def markdown(self) -> str:
-        """Return the table as Markdown: the best in bold, triangles for verdicts, then group letters."""
+        """Return the table and its sentences as Markdown: the best in bold, triangles for verdicts, then letters."""
         head = [markdown_escaped(name) for name in self.header]
         rule = ["---:" if i in self.numbers else "---" for i in range(len(head))]
         lines = [_piped(head), "|" + "|".join(rule) + "|"] if head else []

@@ -25,8 +25,8 @@ def labels_given(labels: object) -> object:
 def text_notes(known: object, *labels: object) -> list[Note]:
     """Return notes on texts in files of labels that differ from the known texts of the same identifiers.
 
-    known: a Dataset, a Subject, or other labels with texts.
-    labels: files of labels; values that are no paths have no texts.
+    known: a Dataset, a Subject, or a file of labels with texts.
+    labels: paths of files; other values are passed over.
     """
     if isinstance(known, (str, os.PathLike)):
         known = (judged_by(known)[1] if labels_given(known) is not known else None) or known

@@ -362,7 +362,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The machines of a cluster, and how many cells (a system on a dataset) they compute at once."""
+    """Number of machines of a cluster, and of cells (a system on a dataset) that they compute at once, all together."""
 
     machines: int
     cells: int
@@ -710,7 +710,8 @@ OPENED_FIRST_BYTES = 1 << 24
 
 
 def refuse_other_runs(system: Retriever, dataset: Dataset) -> None:
-    """Raise BadRanking or FormatError if rankings that a system reads from a file are of another dataset.
+    """Raise BadRanking or FormatError if rankings that a system or a part of it reads from a file are of another
+    dataset, and the reader's errors for a missing file.
 
     Files larger than OPENED_FIRST_BYTES are not read.
     """

@@ -49,7 +49,8 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
 
     ptr: int64[queries + 1], row offsets; rows by descending score, ties by ascending identifier.
 
-    Scores are rounded; each at most 0.0001 below the score before it is tied with it and written 0.000001 lower.
+    Scores are rounded. A score at most 0.0001 below the one before it, as lowered, is tied with it: the first of a
+    chain of ties loses 0.000001, the second 0.000002, and so on.
     """
     # A score no more than 1e-4 below the one before it, which may have been lowered itself, is lowered by 1e-6 more
     # than that one was. If a float is too coarse for the step the scores stay tied, and trec_eval's descending

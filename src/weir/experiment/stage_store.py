@@ -236,7 +236,7 @@ class StageCache:
     """Warnings that were issued, shared by the collections of a grid, so that each is printed once."""
 
     def named(self, name: str) -> StageCache:
-        """Return the cache, with `name` in its progress messages."""
+        """Return a copy whose progress messages begin with the dataset and `name`."""
         watch = self.watch
 
         def watch_cell(stage: str, done: int, total: int) -> None:

@@ -522,7 +522,7 @@ def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - what
 
 
 def first_word(name: object) -> str:
-    """Return the first word of a system's name, its kind."""
+    """Return the kind of a system: its name up to the first character that is no letter, digit or "_" of ASCII."""
     return re.split(r"[^A-Za-z0-9_]", str(name).strip(), maxsplit=1)[0]
 
 

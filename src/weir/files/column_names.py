@@ -39,6 +39,8 @@ class FieldNames:
     """{part of a document to search for words: names}."""
     parts: Mapping[Part, frozenset[str]]
     """{what a table may hold several of: names of columns that tell their rows apart}."""
+    raters: frozenset[str]
+    """Names of columns that say who judged a row."""
     clicks: Mapping[str, frozenset[str]]
     """{role of a column in a log of clicks: names}."""
     events: frozenset[str]
@@ -74,7 +76,7 @@ def fold(name: object) -> str:
 
 @cache
 def field_names() -> FieldNames:
-    """Return the column names listed in column_names.toml."""
+    """Return the names of columns, and the words in them, that column_names.toml lists, as `fold` writes them."""
     table = read_toml(Path(__file__).with_suffix(".toml"), "names of fields")
 
     def folded(words: Iterable[str]) -> frozenset[str]:
@@ -85,6 +87,7 @@ def field_names() -> FieldNames:
         {True: folded(table["labels"]["yes"]), False: folded(table["labels"]["no"])},
         {within: folded(words) for within, words in table["words"].items()},
         {"system": folded(table["runs"]["names"]), "collection": folded(table["collections"]["names"])},
+        folded(table["raters"]["names"]),
         {role: folded(words) for role, words in table["clicks"].items()},
         folded(table["events"]["words"]),
         folded(table["containers"]["names"]),
@@ -304,6 +307,13 @@ def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
     return folded.index(ORIGIN) if kind == "qrels" and ORIGIN in folded else None
 
 
+def rater_columns(columns: Sequence[str]) -> list[int]:
+    """Return the positions of the columns that may say who judged each row: of raters, then of origins."""
+    called = [name for _, name in _called(columns)]
+    names = (field_names().raters, field_names().every("origin"))
+    return [at for known in names for at, name in enumerate(called) if name in known]
+
+
 _OF_TREC = {"q0", "iter", "iteration", "tag"}
 """Columns of TREC's formats that say nothing of the ranking."""
 
@@ -311,8 +321,8 @@ _OF_TREC = {"q0", "iter", "iteration", "tag"}
 def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
     """Warn (LossWarning) of columns that are not read, except TREC's, such as `tag`.
 
-    Also warns (RankingWarning) of judgments without grades, and of a column read despite a remark in parentheses in
-    its name. Raises the errors of `row_columns`.
+    Warns (RankingWarning) of judgments without grades, and of columns read whose names have remarks, as in `score
+    (bm25)`. Raises the errors of `row_columns`.
     """
     found = rank_column(columns, kind), origin_column(columns, kind)
     systems = (at for at, part in part_columns(columns, kind) if part == "system")

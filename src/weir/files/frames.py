@@ -174,8 +174,9 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
 
 
 def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:
-    """Return a frame as {query: {document: number}}; None for other values, from 20,000 rows, with ranks, origins or
-    repeated documents, and without grades.
+    """Return a frame of fewer than 20,000 rows as {query: {document: number}}.
+
+    None for other values, and a frame with ranks, origins or repeated documents, or without grades or scores.
 
     Raises BadValue for missing or ambiguous columns.
     """

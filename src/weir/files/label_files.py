@@ -22,18 +22,20 @@ from weir.files.column_names import (
     origin_column,
     pair_columns,
     part_columns,
+    rater_columns,
     say_left_out,
     usual,
 )
-from weir.files.formats import MISSING, cells_of, csv_separator, format_of, number_records
+from weir.files.formats import ARROW_TABLES, MISSING, cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
 from weir.files.journal_labels import SHEET, is_journal, read_journal, read_judges
 from weir.files.json_files import json_rows, once, whole_json
 from weir.files.json_record import json_fault
 from weir.files.one_system import REMEDIES, refuse_several_systems
-from weir.files.parsers import parse_slowly
+from weir.files.parsers import BLOCK_ROWS, parse_slowly
 from weir.files.paths import path_of
 from weir.files.runs import read_qrels, run_name
+from weir.files.tables import table_batches, table_columns, table_errors
 from weir.files.text_files import is_stream, read_bytes
 
 # Tables of labels as other judges write them: columns of many names, several raters side by side, labels as words.
@@ -64,13 +66,17 @@ class _LabelTable:
     """Line number of each row."""
     words: Mapping[str, float]
     """Grades of labels that are no numbers."""
+    unit: str = "line"
+    """What the line numbers count, for messages."""
+    who: int | None = None
+    """Column that tells the rows of several raters apart; None without one."""
 
     def raters(self, least: int = 1) -> tuple[list[str], list[str]]:
         """Return (columns of labels, other columns left out because few of their values are labels).
 
         Counts columns with usual names; if fewer than `least`, also columns of few values, most of them labels.
         """
-        apart = {self.query, self.doc, self.origin}
+        apart = {self.query, self.doc, self.origin, self.who}
         others = [at for at in range(len(self.names)) if at not in apart]
         found = [self.names[at] for at in others if is_label(self.names[at]) is True]
         if len(found) >= least:
@@ -85,12 +91,16 @@ class _LabelTable:
         return sorted(found, key=self.names.index), left_out
 
     def labels(self, rater: str | None = None) -> Qrels:
-        """Return the labels in a column, by default the only one, without empty cells.
+        """Return the labels in a column, or of a rater; by default those of the only column, without empty cells.
 
         Raises FormatError for an unknown or ambiguous column, an unreadable cell, two labels of a pair, and no label.
         """
         if rater is not None and rater not in self.names:
-            raise FormatError(self.path, f"no column '{rater}'", f"one of {', '.join(self.names)}")
+            if labels := self.by_rater().get(rater):
+                return labels
+            named = "" if self.who is None else f", or a rater in '{self.names[self.who]}'"
+            expected = f"one of {', '.join(self.names)}{named}"
+            raise FormatError(self.path, f"no column '{rater}'", expected)
         raters, others = self.raters() if rater is None else ([rater], [])
         _say_left_out(self.path, others if raters else [])
         if len(raters) > 1:
@@ -113,16 +123,16 @@ class _LabelTable:
             if grade is None:
                 word = str(row[at]).strip()[:40]
                 expected = f"a number within ±{LARGEST}, or what it means: `words={f'{word}=1'!r}`"
-                raise FormatError(self.path, f"'{word}' in the column '{self.names[at]}'", expected, line)
+                raise self._refused(line, f"'{word}' in the column '{self.names[at]}'", expected)
             pair = (self._identifier(row[self.query], line), self._identifier(row[self.doc], line))
             origin = "" if self.origin is None else str(row[self.origin] or "")
             before = pairs.setdefault(pair, (grade, line, origin))
             if before[0] != grade:
-                raise FormatError(
-                    self.path,
-                    f"label {grade:g} for a pair that line {before[1]} gives label {before[0]:g}",
-                    "one label for each query and document, or a column 'origin' that tells raters apart",
+                raise self._refused(
                     line,
+                    f"label {grade:g} for a pair that {self.unit} {before[1]} gives label {before[0]:g}",
+                    "one label for each query, document and rater, whom a column such as 'rater' or 'origin' names; "
+                    "weir data import FILE -o DIR --judges majority joins the labels of several",
                 )
         if not pairs:
             raise FormatError(
@@ -138,16 +148,17 @@ class _LabelTable:
         origins = Origins.of(pairs[pair][2] for pair in zip(columns["query"], columns["doc"], strict=True))
         return replace(qrels, origin=origins)
 
-    def by_origin(self) -> dict[str, Qrels]:
-        """Return {origin: labels}, "" for rows without one; {} without a column of origins.
+    def by_rater(self) -> dict[str, Qrels]:
+        """Return {rater: labels} by the column that names raters, "" for rows without one; {} without such a column.
 
         Raises the errors of `labels`.
         """
-        if self.origin is None:
+        if self.who is None:
             return {}
         parts: dict[str, list[int]] = {}
         for number, row in enumerate(self.rows):
-            parts.setdefault(str(row[self.origin] or ""), []).append(number)
+            name = "" if _folded(row[self.who]) in MISSING else str(row[self.who])
+            parts.setdefault(name, []).append(number)
         return {
             name: replace(
                 self, rows=[self.rows[n] for n in rows], lines=[self.lines[n] for n in rows]
@@ -156,21 +167,46 @@ class _LabelTable:
         }
 
     def _number(self, text: str) -> float | None:
-        if text in self.words:
-            return self.words[text]
-        value = parse_slowly(text.encode("utf-8", "surrogatepass"))
-        return value if abs(value) <= LARGEST else None  # also of NaN
+        return _label_of(text, self.words)
+
+    def _refused(self, line: int, found: str, expected: str) -> FormatError:
+        if self.unit == "line":
+            return FormatError(self.path, found, expected, line)
+        return FormatError(f"{self.path}, {self.unit} {line}", found, expected)
 
     def say_unread(self, raters: Sequence[str]) -> None:
-        read = {*raters, *(self.names[at] for at in (self.query, self.doc, self.origin) if at is not None)}
+        own = (self.query, self.doc, self.origin, self.who)
+        read = {*raters, *(self.names[at] for at in own if at is not None)}
         say_left_out(self.path, [name for name in self.names if name not in read], is_sheet(self.names))
 
     def _identifier(self, cell: object, line: int) -> str:
         text = str(cell) if type(cell) is int else cell
         if not isinstance(text, str) or not text:
             shown = "an empty cell" if text in (None, "") else shown_number(text)
-            raise FormatError(self.path, shown, "an identifier of query and document in every row", line)
+            raise self._refused(line, shown, "an identifier of query and document in every row")
         return text
+
+
+def _label_of(text: str, words: Mapping[str, float]) -> float | None:
+    if text in words:
+        return words[text]
+    value = parse_slowly(text.encode("utf-8", "surrogatepass"))
+    return value if abs(value) <= LARGEST else None  # also of NaN
+
+
+def _column_of_raters(table: _LabelTable) -> int | None:
+    """Return the column that tells the rows of several raters apart; None without one.
+
+    A column called so whose values are labels is a rater's own, unless pairs come again.
+    """
+    pairs = [(row[table.query], row[table.doc]) for row in table.rows]
+    again = len(set(pairs)) < len(pairs)
+    for at in rater_columns(table.names):
+        values = {_folded(row[at]) for row in table.rows}
+        labels = all(_label_of(value, table.words) is not None for value in values - MISSING)
+        if at not in (table.query, table.doc) and len(values) > 1 and (again or not labels):
+            return at
+    return None
 
 
 def _say_left_out(path: Path, columns: Sequence[str]) -> None:
@@ -183,8 +219,13 @@ def _read_label_table(
     path: Path, words: Mapping[str, float] = BINARY_WORDS, rater: str | None = None
 ) -> _LabelTable | None:
     head = read_bytes(path, _HEAD_BYTES)
-    if is_json := head.lstrip().startswith((b"{", b"[")):
-        objects = list(json_rows(path) if head.lstrip().startswith(b"{") else _listed_objects(path))
+    unit, objects = "line", list[tuple[int, dict[str, object]]]()
+    is_json = False
+    if is_arrow := head.startswith(ARROW_TABLES):
+        unit, names = "row", tuple(table_columns(path, head.startswith(b"PAR1")))
+    elif is_json := head.lstrip().startswith((b"{", b"[")):
+        unit = "line" if head.lstrip().startswith(b"{") else "entry"
+        objects = list(json_rows(path) if unit == "line" else _listed_objects(path))
         names = tuple(dict.fromkeys(name for _, row in objects for name in row))
     else:
         first = head.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
@@ -196,7 +237,9 @@ def _read_label_table(
     if (twice := first_repeated(filter(None, names))) is not None:
         raise FormatError(path, f"two columns named '{twice[:60]}'", "each name once", 1)
     numbered: list[tuple[int, tuple[object, ...]]]
-    if is_json:
+    if is_arrow:
+        objects = list(_table_rows(path, head.startswith(b"PAR1")))
+    if is_arrow or is_json:
         numbered = [(line, tuple(row.get(name) for name in names)) for line, row in objects]
     else:
         columns = _label_columns(names, set(pair), rater)
@@ -214,9 +257,10 @@ def _read_label_table(
     folded = {_folded(word): grade for word, grade in words.items()}
     rows, lines = [row for _, row in numbered], [line for line, _ in numbered]
     for at, part in part_columns(names, "qrels"):
-        parts = [(f", line {line}", str(row[pair[0]]), str(row[at] or ""), "") for line, row in numbered]
+        parts = [(f", {unit} {line}", str(row[pair[0]]), str(row[at] or ""), "") for line, row in numbered]
         refuse_several_systems(path, partial(iter, parts), REMEDIES[part], names[at])
-    return _LabelTable(path, names, *pair, origin, rows, lines, folded)
+    table = _LabelTable(path, names, *pair, origin, rows, lines, folded, unit)
+    return replace(table, who=_column_of_raters(table))
 
 
 def _label_columns(names: Sequence[str], apart: set[int], rater: str | None) -> list[int]:
@@ -226,6 +270,12 @@ def _label_columns(names: Sequence[str], apart: set[int], rater: str | None) -> 
     free = [at for at in range(len(names)) if at not in apart]
     usual = [at for at in free if is_label(names[at]) is True]
     return usual or [at for at in free if is_label(names[at]) is None]
+
+
+def _table_rows(path: Path, is_parquet: bool) -> Iterator[tuple[int, dict[str, object]]]:
+    with table_errors(path):
+        batches = table_batches(path, is_parquet, BLOCK_ROWS)
+        yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
 
 
 def _listed_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
@@ -256,8 +306,8 @@ LABELS = "labels.tsv"
 def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> Qrels:
     """Return relevance labels from a folder of `weir judge`, judgments of any format, or another tool's table.
 
-    Tables (CSV, TSV, JSON) need usual names for query, document and label; FILE#COLUMN chooses the labels, FILE#JUDGE
-    a judge of a journal. Empty cells are skipped.
+    Tables (CSV, TSV, JSON, Parquet, Arrow) need usual names for query, document and label. FILE#NAME chooses a column
+    of labels, or a rater that a column or a journal names. Empty cells are skipped.
 
     words: {text: grade} of labels that are no numbers, by default yes, no and the like.
 
@@ -285,7 +335,7 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
             return labels
     table = _table(file, words, column)
     if table is None:
-        expected = "CSV, TSV or JSON lines that name their columns"
+        expected = "CSV, TSV, JSON lines or Parquet that name their columns"
         raise FormatError(file, "no table with columns for query and document", expected)
     return table.labels(column)
 
@@ -336,7 +386,7 @@ def _may_hold_texts(file: Path) -> bool:
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
     """Return {rater: labels} of a file.
 
-    Raters are a journal's judges, else several origins, else several label columns, else the file.
+    Raters are a journal's judges, else of a column of raters or origins, else several label columns, else the file.
 
     words: {text: grade}.
 
@@ -347,8 +397,10 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
         return read_judges(file)
     table = None if column is not None else _table(file, words)
     if table is not None:
-        parts = table.by_origin()
+        parts = table.by_rater()
         if len(parts) > 1:
+            columns, others = table.raters()
+            table.say_unread([*columns, *others])
             return {name or "of no named origin": labels for name, labels in parts.items()}
         raters, others = table.raters(least=2)
         if len(raters) > 1:
@@ -403,4 +455,4 @@ def _located(path: Path) -> tuple[Path, str | None]:
 
 def _table(file: Path, words: Mapping[str, float], rater: str | None = None) -> _LabelTable | None:
     form = format_of(file, "qrels")
-    return None if form.name in ("parquet", "arrow", "pickle") else _read_label_table(file, words, rater)
+    return None if form.name == "pickle" else _read_label_table(file, words, rater)

@@ -233,7 +233,7 @@ def number_of(
 
 @jit
 def dot_at(word: np.uint64) -> Int:
-    """Return the index of the first full stop among eight bytes; 8 for none."""
+    """Return the index of the first full stop among eight bytes, from the lowest; 8 for none."""
     return _first(_zero_bytes(word ^ _DOTS))
 
 

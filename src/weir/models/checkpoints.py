@@ -172,8 +172,8 @@ TRAINING_RECORD = "weir-training.json"
 
 
 def trained_on(model: str) -> tuple[str, ...] | None:
-    """Return the collections on which a model was trained, by its card or its folder's training record; None
-    if unknown."""
+    """Return the collections on which a model was trained, by its card or its folder's unchanged training record; None
+    if unknown, () if the record says that there are none."""
     card = find_card(model)
     if card is not None:
         return card.trained_on or None

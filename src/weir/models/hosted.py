@@ -66,7 +66,7 @@ Json: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Ask:
-    """A request to an embedding API."""
+    """Texts to embed by an API, with the model and the form of the vectors."""
 
     model: str
     texts: Sequence[str]
@@ -123,7 +123,8 @@ def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
 
     dimensions: None takes the first vector's size.
 
-    Raises UnusableAnswerError for a wrong number or size, and a vector that is not finite or all zeros.
+    Raises UnusableAnswerError for another number of vectors, and a vector that is no list of finite numbers of this
+    size, or all zeros.
     """
     if len(vectors) != count:
         raise UnusableAnswerError(f"the answer has {len(vectors)} vectors for {count} texts")

@@ -99,8 +99,8 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
 
 @contextmanager
 def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore | None]:
-    """Yield the store of `answer_store` for reading only; None if it does not exist. Other processes' latest
-    answers may be missing."""
+    """Yield the store of `answer_store` for reading only; None if there is none, or its answers hold for one process
+    only. Other processes' latest answers may be missing."""
     path = _folder(name, about)[0] / ANSWERS
     if session_only(about) or not path.is_file():
         yield None

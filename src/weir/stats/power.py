@@ -183,13 +183,16 @@ def reach(
     systems: int = 2,
     beside: Float64 | None = None,
 ) -> Reach:
-    """Return the smallest adjusted p-value that a test can give, and the queries and draws needed for significance.
+    """Return the smallest adjusted p-value that a test can give, and the units and draws needed for one below alpha.
 
     test: a name in TESTS.
     units: number of queries or datasets.
     family: the tests corrected together, all with their smallest p-values.
+    draws: of a test that draws, by default as in `Draws()`; others need 0.
     systems: number compared, for tests such as tukey.
-    beside: smallest p-values of tests in other tables of the family.
+    beside: smallest p-values of the family's tests in other tables.
+
+    The units needed are None above 64.
     """
     draws = draws or Draws()
     kind = TESTS.get(test)

@@ -321,16 +321,16 @@ def mean_bounds(
     unit: NDArray[np.bool_] | None = None,
     geometric: bool = False,
 ) -> Float64:
-    """Return bounds of the mean of the parts' means for each row, float64[rows, 2]: Wilson's for shares,
-    Student's for few values, else percentile bootstrap.
+    """Return [low, high] of the mean of the parts' means for each row, float64[rows, 2]: Wilson's for shares in a
+    single part, Student's for few values, else percentile bootstrap.
 
     parts: float64[rows, queries] each, without NaN; a single part gives a plain mean.
     generator, resamples: of the bootstrap, which by default draws from the fixed SEED.
     unit: True if a row's values are within 0..1, bool[rows], by default nowhere.
-    geometric: values are logarithms, and each part's mean is exponentiated.
+    geometric: values are logarithms. Each part's mean is exponentiated, and bounds are cut to 0..1.
 
-    NaN for fewer than `fewest` values, a part of one value, and equal values, except 0 or 1 with `unit`.
-    Raises BadValue for a level outside 0..1.
+    NaN for fewer than `fewest(level)` values in all, a part of fewer than two, and a row of equal values unless they
+    are 0 or 1 with `unit`. Raises BadValue for a level outside 0..1.
     """
     _check_level(level)
     # As scipy.stats.bootstrap(method="percentile"). Coverage: docs/calibration.md.

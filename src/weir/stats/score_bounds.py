@@ -249,12 +249,13 @@ def _largest_ratio(
 def turning_pairs(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE
 ) -> dict[tuple[str, str], bool]:
-    """Return {(better run, worse run): detected} for the pairs whose order by mean the unjudged documents can
-    reverse.
+    """Return {(better run, worse run): detected} for the pairs of unequal means that the unjudged documents can make
+    equal or reverse.
 
     measure: an nDCG; raises BadValue for a measure of unknown bounds.
 
-    `detected` is True if the default test would find such a difference with a power of 80%.
+    `detected` is True if the default test finds a difference as large as theirs with a power of 80%; False for one
+    query.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k)

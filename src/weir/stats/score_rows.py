@@ -432,9 +432,10 @@ def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> 
 
 
 def cut_depth(retrieved: Int32) -> int | None:
-    """Return the length of the longest ranking if a share CUT_SHARE of rankings has it, as if cut there; else None.
+    """Return the length of the longest ranking if at least CUT_SHARE of the nonempty ones have it, as if cut there;
+    else None, and for fewer than CUT_QUERIES nonempty ones.
 
-    retrieved: length of each ranking, int32[queries]; fewer than CUT_QUERIES nonempty ones give None.
+    retrieved: length of each ranking, int32[queries].
     """
     lengths = retrieved[retrieved > 0]
     if len(lengths) < CUT_QUERIES or (lengths == lengths.max()).mean() < CUT_SHARE:

@@ -325,7 +325,7 @@ class ApproximateSearcher(Protocol):
 
 @runtime_checkable
 class CandidateSource(Protocol):
-    """A system that may return candidates, which are all re-ranked by default, not only the first."""
+    """A system that may return candidates without order. Re-rankers read all of them by default."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
         """Return the depth that reads all candidates; None if the system ranks, and only its first documents

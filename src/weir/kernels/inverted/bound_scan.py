@@ -233,7 +233,8 @@ def search_by_bounds(
     rank: column of `bounds.top` for this k, 0 for none.
     window: binary logarithm of a window's documents.
     sums, best, terms: scratch.
-    left: set for queries with too many candidates, which are not written, bool[queries].
+    left: bool[queries], out: True for a query without hits that must be searched otherwise, for too many candidates or
+        for want of bounds.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

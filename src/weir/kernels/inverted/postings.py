@@ -434,7 +434,7 @@ def by_block(fptr: Int64, fterm: Int32, ftf: Int32, block: Int32, blocks: int) -
 @jit
 def append_lists(
     sizes: Int32,  # int32[T], lengths of the lists, contiguous from `at`
-    cursor: Int64,  # int64[T], position in each list, moved
+    cursor: Int64,  # int64[T], next free row of each term in the outputs, moved on
     doc: Int32,
     value: Counts,  # counts or weights
     at: int,
@@ -442,8 +442,8 @@ def append_lists(
     out_doc: Int32,
     out_impact: Float32,
 ) -> int:
-    """Write a block's posting lists, with impacts, after the lists of earlier blocks; return the start of the
-    next block in `doc`."""
+    """Append the posting lists of a block of documents, with impacts, at the terms' cursors; return where the next
+    block starts in `doc`."""
     weight, norm, formula = weights
     for t in range(len(sizes)):
         to, w = cursor[t], weight[t]

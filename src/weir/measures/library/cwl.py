@@ -113,7 +113,7 @@ def NERR11(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 
 
 
 def patience(rank: Float64) -> Float64:
-    """Return ((rank - 1) / rank)^2, the probability of going on in INSQ and INST, float64."""
+    """Return ((rank - 1) / rank)^2, the probability of going on in INSQ and INST, whose ranks are shifted, float64."""
     return np.square((rank - 1.0) / rank)
 
 

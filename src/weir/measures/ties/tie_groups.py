@@ -95,7 +95,7 @@ class Groups:
         return np.bincount(self.of_row, values.astype(np.float64), len(self)).astype(np.float64, copy=False)
 
     def before(self, values: Float64) -> Float64:
-        """Return, for each group, the sum of values of its query's earlier groups, float64[groups]."""
+        """Return, for each group, the sum of finite values of its query's earlier groups, float64[groups]."""
         so_far = np.cumsum(values) - values
         return so_far - so_far[np.searchsorted(self.query, self.query)]
 

@@ -16,11 +16,11 @@ from weir.plugins.app.try_page import search_typed
 def golden_subject(
     results: Results, collection: str, queries: Mapping[str, str]
 ) -> tuple[Subject, tuple[tuple[str, str], ...]]:
-    """Return (subject with rankings of the systems that answer all typed queries, (system, reason) of each
-    other system).
+    """Return (subject without documents and judgments, with the rankings of systems that answer all typed queries;
+    (system, reason) of each other system).
 
-    queries: {identifier: text}. Stored rankings serve texts that the collection has; others are searched now,
-        unless the system asks a service.
+    queries: {identifier: text}. Stored rankings serve texts of the collection's queries; others are searched now,
+        which leaves out systems that ask a service.
     """
     runs, lacking = dict[str, Run](), list[tuple[str, str]]()
     for cell in results.of(collection):

@@ -372,7 +372,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Summary:
-    """Outcomes of a tool on all test vectors, by group and cause."""
+    """Numbers of a tool's outcomes on the test vectors, by group of vectors, and the causes of its differences."""
 
     tool: str
     package: str

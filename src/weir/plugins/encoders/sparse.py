@@ -147,7 +147,7 @@ KINDS = (*MODELS, *TABLES, "SpladePooling", "Router")
 
 @dataclass(frozen=True, eq=False)
 class SparseModel:
-    """A checkpoint with the pooling and activation that its files declare; None if they declare none."""
+    """A checkpoint with the pooling and activation that its files declare, each None if they do not."""
 
     checkpoint: Checkpoint
     pooling: str | None = None

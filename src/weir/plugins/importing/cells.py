@@ -219,7 +219,7 @@ class Spelled(float):
 
     @staticmethod
     def of(text: str) -> Spelled:
-        """Return the number of a text, with its spelling."""
+        """Return the number that a text spells; ValueError if it spells none."""
         value = Spelled(text)
         value.text = text
         return value

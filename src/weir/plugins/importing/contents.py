@@ -925,7 +925,10 @@ _BLOCK_BYTES = 1 << 21
 
 
 def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | None:
-    """Return an iterator over batches of rows of a large Arrow table or file of JSON lines; None for other files.
+    """Return an iterator over batches of rows of an Arrow table or JSON lines of more than HELD_BYTES; None for other
+    files.
+
+    roles: given to each batch.
 
     Raises FormatError, also while batches are read.
     """

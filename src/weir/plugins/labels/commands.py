@@ -58,8 +58,9 @@ def agree_command(
     """Report how well labels of people, or of models, agree.
 
     FIRST: judgments, usually by people; OTHERS: labels of the same pairs, by a model or other people. Each is a file
-    of judgments, a folder of weir judge, or a table, FILE#COLUMN if several columns are labels. A single file is
-    split by its column origin, or by its columns of labels. Reports Cohen's kappa (also weighted, and for each
+    of judgments, a folder of weir judge, or a table, FILE#NAME for one of several columns of labels, or one of the
+    raters in its rows. A single file is split by a column that names raters (rater, assessor, annotator, origin
+    ...), or by its columns of labels. Reports Cohen's kappa (also weighted, and for each
     grade as the lowest relevant one), Krippendorff's alpha (of more than two raters also together), AC1, mean
     error and bias, with intervals by resampling queries. With --run, also compares the orders of systems.
     """

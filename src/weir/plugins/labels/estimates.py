@@ -91,14 +91,14 @@ POOLED_QUERIES = 4
 
 @dataclass(frozen=True, eq=False)
 class QueryVariances:
-    """The variance of each system's corrected mean, in parts by query stratum."""
+    """The variances from which the interval of each system's mean (a model's values, corrected by people's) follows."""
 
     queries: Int64
     """int64[strata]."""
     judged: Int64
     """int64[strata], queries that people judged."""
     residual: Float64
-    """float64[systems, strata], variance of people's values that the model does not explain."""
+    """float64[systems, strata], variance over queries of people's values that the model does not explain."""
     explained: Float64
     """float64[systems, strata], variance that the model explains."""
     apart: Float64

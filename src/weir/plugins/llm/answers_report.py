@@ -79,7 +79,7 @@ class QueryTrace:
 
 
 def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
-    """Return each result's counts of language models' answers, one ModelUse for each model that its system asked.
+    """Return each result's counts of language models' answers, one ModelUse for each stage and model that it asked.
 
     Raises FormatError for a record of another layout.
     """

@@ -322,11 +322,12 @@ class ChatForm:
         return str(self.inner.decode(ids.tolist(), skip_special_tokens=True))
 
     def choices(self, ids: Int64, others: Int64, odds: Float64) -> tuple[TokenChoice, ...]:
-        """Return each token as text with its alternatives, equal texts merged; () without alternatives.
+        """Return (text, {text of an alternative: log-odds}) of each token; () if no alternatives are given.
 
-        ids, others, odds: arrays of a _Continuation.
+        ids: int64[n], the tokens.
+        others, odds: int64[n, k] and float64[n, k], their alternatives with log-odds.
 
-        A token that ends a text is "".
+        Odds of alternatives with equal texts are added. The end of a text and a part of a character are "".
         """
         choices = []
         for place in range(len(ids) if others.shape[1] else 0):

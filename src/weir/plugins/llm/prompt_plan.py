@@ -118,7 +118,8 @@ def prompt_plan(reranker: Prompter, dataset: Dataset, depths: Int64) -> PromptPl
 def plan_of_words(
     reranker: Prompter, candidates: int, queries: int, document_bytes: float, query_bytes: float
 ) -> PromptPlan:
-    """Return an estimate of the prompts and tokens of `queries` queries, from mean lengths in bytes."""
+    """Return an estimate of the prompts and tokens of `queries` queries with `candidates` documents each, from mean
+    lengths in bytes. Documents below the re-ranker's depth are not read."""
     depth = candidates if reranker.depth is None else min(candidates, reranker.depth)
     most = reranker.prompts.max_length
     mean = document_bytes if most is None else min(document_bytes, TOKEN_BYTES * most)

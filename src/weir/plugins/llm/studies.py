@@ -286,7 +286,7 @@ def _candidates_of(
 
 @dataclass(frozen=True)
 class FirstPlace:
-    """How often answers put the document at one position of the prompt first."""
+    """How often answers rank first the document that stands at one place of the prompt."""
 
     place: int
     times: int

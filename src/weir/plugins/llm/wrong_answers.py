@@ -47,8 +47,10 @@ def names_in(passage: str) -> list[str]:
 
 
 def negated(passage: str, query: str, _: Sequence[str]) -> str | None:
-    """Return the passage with "not" put into, or taken from, the sentence with most words of the query; None without
-    such a sentence or a verb in it."""
+    """Return the passage with its sentence nearest the query negated: "not" is put after its verb, or taken away.
+
+    None if there is no such sentence, or no verb in it.
+    """
     sentences, best = key_sentence(passage, query)
     if best is None or (verb := _VERB.search(sentences[best])) is None:
         return None

@@ -461,8 +461,10 @@ def _leak_sentence(funnel: Funnel) -> str:
 
 
 def verdict(funnel: Funnel) -> str:
-    """Return a sentence on the stage that loses most relevant documents, if any, and, unless it is the first, the score
-    of a perfect re-ranker of the documents that reach it."""
+    """Return a sentence: how many relevant documents are left, and the stage that loses most or that none loses any.
+
+    A later stage than the first has the score of a perfect re-ranker of the documents that reach it, and the system's.
+    """
     last, worst = funnel.whole[-1], funnel.worst
     rest = f"{count(last.left)} of {count(funnel.relevant)} relevant documents are left"
     if not worst.lost:

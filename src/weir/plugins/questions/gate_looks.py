@@ -99,7 +99,7 @@ class SequentialGate:
 
     @property
     def passed(self) -> bool:
-        """True if it is certain that the mean dropped by no more than allowed."""
+        """True for the verdict "pass": at the gate's confidence, the mean dropped by no more than allowed."""
         return self.verdict == "pass"
 
     @property

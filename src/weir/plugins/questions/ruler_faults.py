@@ -107,7 +107,8 @@ def absent_documents(subject: Subject) -> Iterator[Fault]:
 
 
 def probes(subject: Subject) -> dict[str, str]:
-    """Return {document: first words of its text} for up to 100 random relevant documents with text."""
+    """Return {document: first words of its title and text} for up to PROBES random relevant documents, without empty
+    ones. Raises BadValue without documents or judgments."""
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     names = qrels.docs.take(np.unique(qrels.doc[qrels.grade > 0])).tolist()
     codes = corpus.ids.codes(names)

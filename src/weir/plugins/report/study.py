@@ -300,7 +300,8 @@ class Study:
 
     @cached_property
     def removed(self) -> dict[tuple[str, str], str]:
-        """{(dataset, short name of a system): sentence} of rankings without their answers outside the collection."""
+        """{(dataset, short name of a system): sentence} for rankings from which documents outside the collection were
+        removed."""
         return removed_answers(self.named_cells)
 
     @cached_property

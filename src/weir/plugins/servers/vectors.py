@@ -84,8 +84,8 @@ def vectors_of(dense: DenseRetriever, loaded: LoadedEncoder, queries: Queries) -
 
 
 def lost(exact: Run, near: Run) -> Loss:
-    """Return, as a Loss, the share of the exact run's (query, document) pairs that the approximate run lacks;
-    0 for an empty run."""
+    """Return, as a Loss that begins with 0, the share of the exact run's (query, document) pairs that the approximate
+    run lacks; 0 for an empty run. Both number queries and documents alike."""
     pairs = [np.stack([run.query_of_row(), run.doc]) for run in (exact, near)]
     missed = {*map(tuple, pairs[0].T.tolist())} - {*map(tuple, pairs[1].T.tolist())}
     return Loss(0.0, len(missed) / max(1, len(exact.doc)))

@@ -403,9 +403,12 @@ def rank_ranges(
     comparisons: Sequence[Comparison],
     verdicts: Mapping[tuple[str, str], Verdict],
 ) -> tuple[Place, ...]:
-    """Return the range of ranks that pairwise verdicts leave to each system, best first.
+    """Return the range of ranks that pairwise verdicts leave to each system, with its mean and its verdicts on each
+    dataset, best first.
 
-    verdicts: {(system, other): verdict across the collections that both have}.
+    rows: scores, which give the systems and means; None without a score on each dataset that counts.
+    comparisons: on each dataset, which give the numbers of verdicts.
+    verdicts: {(system, other): verdict across the collections that both have}. A missing one leaves both orders open.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
     first = counted_once((row.dataset, *row.marks) for row in rows if row.dataset in datasets)

@@ -141,7 +141,7 @@ class Steps:
         self.within(0)
 
     def within(self, count: int) -> None:
-        """Report `count` pairs scored in the current batch."""
+        """Report that `count` pairs of the current batch are scored so far."""
         if self.progress is not None:
             self.progress(self.before + count, self.total)
 

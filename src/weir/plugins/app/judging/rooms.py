@@ -58,10 +58,13 @@ class Rooms:
 
     @staticmethod
     def beside(results: Path, suggestions: Qrels | None = None, judges: Sequence[str] = ()) -> Rooms:
-        """Open the pools in the folder beside `results` whose name ends in -judging.
+        """Open the pools in the folder `<results>-judging`, which need not be there.
 
-        They are `<collection>-1`, ... of query lists, `<collection>-queries` of single queries, and
-        `golden-<collection>` of typed ones.
+        `<collection>-1`, `<collection>-2`, ... hold lists of queries, `<collection>-queries` single queries,
+        `golden-<collection>` typed queries, whose file is written anew.
+
+        suggestions: grades by a model.
+        judges: judges with a URL.
         """
         folder = results.resolve().with_name(results.resolve().name + BESIDE)
         rooms = Rooms(folder, results, tuple(judges), suggestions)

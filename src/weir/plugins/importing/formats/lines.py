@@ -370,9 +370,10 @@ def _letor(contents: Contents) -> str:
 
 @reader("letor", "LETOR or SVMrank", _letor)
 def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with texts, and judgments of documents named in comments, from LETOR's lines.
+    """Yield queries from LETOR's comments with titles, judgments of rows whose comment names a document, and other
+    rows as Refused; last, counts of the features.
 
-    The iterator raises BadValue if every grade is 0.
+    The iterator raises BadValue at once if every grade is 0.
     """
     lines = [line for line in contents.text.split("\n") if line.strip() and not line.startswith("#")]
     if lines and all(re.match(r"\s*0(\.0*)?\s", line) for line in lines):
