@@ -114,7 +114,7 @@ def test_a_whole_group_counts_as_one_in_averages():
     table = paper_table(scores, "nDCG@10", "x", units={"a": "g", "b": "g", "c": "c"})
     assert [cell.text for cell in table.rows[-4]] == ["average of 2", "0.600", "0.700"]
     assert [cell.text for cell in table.rows[-3]] == ["against x", "", "+16.7%"]
-    assert any("counts as one" in note for note in table.notes)
+    assert any("count as one" in note for note in table.notes)
 
 
 def test_tables_of_cells_are_printed_as_they_are():

@@ -9,6 +9,7 @@ import tempfile
 import warnings
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -1084,6 +1085,28 @@ def test_a_group_stands_for_its_members_in_every_statement_or_in_none(tmp_path, 
         assert across.count == len(means)
         [first] = [one.mean for one in across.standings if one.system == "s0"]
         assert first == pytest.approx(grid.cells[0][-1].mean, abs=1e-12)
+
+
+def test_a_dataset_that_lacks_the_baseline_by_a_measure_is_said_to_be_left_out(tmp_path, capsys):
+    """Also in a report, which compares many systems with one: its mean is over fewer splits than that of the others."""
+    systems = ["bm25", *(f"s{n}" for n in range(6))]
+    places = [(name, split) for name in ("kb", "shop") for split in ("test", "dev")]
+    for n, ((name, split), system) in enumerate(product(places, systems)):
+        manifest = copy.deepcopy(MANIFEST) | {"dataset": name, "split": split, "queries": f"{name}-{split}"}
+        manifest["system"]["system"] = system
+        qrels = {f"{split}{m}": {"d1": 1} for m in range(4)}
+        without = (name, split, system) == ("kb", "dev", "bm25") or system == "s5"
+        run, measures = {q: {"d1": 1.0} for q in qrels}, ("R@1",) if without else ("AP", "R@1")
+        folder = write_cell(tmp_path / name / f"{system}-{n:010x}", run, manifest, measures, qrels)
+        for path, record in records_in(folder, "scores-*.json"):
+            write_record(path, replace(record, declared={**record.declared, "qrels": split}))
+    said = "kb:dev is left out of AP: it has no bm25, the baseline"
+    assert said in [note.text for note in weir.compare(tmp_path, baseline="bm25").notes()]
+    assert said in Study.of(tmp_path).remarks
+    assert main(["report", str(tmp_path), "-q", "--markdown", "--no-audit", "-m", "AP"]) == 0
+    text = capsys.readouterr().out
+    assert said.replace(" of AP", "") in text
+    assert "s5 has no score by AP; bm25 was asked only those of kb:test, shop:test and shop:dev" in text
 
 
 def test_rankings_of_another_size_than_recorded_are_told(tmp_path, capsys):

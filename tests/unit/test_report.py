@@ -1385,6 +1385,26 @@ def test_a_row_of_averages_underlines_its_second_best():
     ]
 
 
+def test_averages_are_of_datasets_that_count_and_of_more_than_one():
+    """Two splits of a collection are no two datasets; where nothing counts, as of older versions, nothing is averaged."""
+    scores = {(d, s): PaperScore(0.5) for d in ("kb:test", "kb:dev", "shop") for s in ("bm25", "dense")}
+
+    def averages(units):
+        chosen = {
+            key: one
+            for key, one in scores.items()
+            if units != {"kb:test": "kb", "kb:dev": "kb"} or "kb" in key[0]
+        }
+        table = paper_table(chosen, "nDCG@10", "bm25", units=units)
+        return [row[0].text for row in table.rows if row[0].text.startswith("average")], table.notes
+
+    two = {"kb:test": "kb", "kb:dev": "kb"}
+    assert averages(None)[0] == ["average of 3"]
+    assert averages(two | {"shop": "shop"})[0] == ["average of 2"]
+    assert averages(two)[0] == averages({})[0] == []
+    assert any("splits of a collection" in note for note in averages(two)[1])
+
+
 @given(st.integers(0, 1000))
 def test_one_share_summed_in_two_ways_is_one_text(tenths):
     share = tenths / 1000 + 0.0005

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from weir.api.comparison_tables import COMPARISONS
-from weir.api.given import copy_notes
 from weir.api.progress import Progress, redraws
 from weir.api.result_set import ResultSet
 from weir.api.results_folder import run_grid
@@ -230,9 +229,8 @@ def benchmark(
     )
     named = {str(name): one for name, one in systems.items()} if isinstance(systems, Mapping) else {}
     labels = _labels(named, grid) if named else {}
-    same = copy_notes(named.items())
     if out is not None:
-        return _run(grid, path_of(out), path_of(out), on, fetch, labels, same)
+        return _run(grid, path_of(out), path_of(out), on, fetch, labels)
     if fetch:
         with Progress(after=0 if redraws() else SILENT_SECONDS) as progress:
             fetch_missing([one for one in grid.datasets if isinstance(one, str)], progress)
@@ -241,7 +239,7 @@ def benchmark(
             if judged_or_not(dataset).unjudged:
                 raise BadValue(f"{dataset.name} has no judgments, and its rankings need a folder (out=)")
     with temporary_folder("benchmark") as folder:
-        return _run(grid, folder, None, on, labels=labels, remarks=same)
+        return _run(grid, folder, None, on, labels=labels)
 
 
 def _labels(named: Mapping[str, SystemLike], grid: Experiment) -> dict[str, str]:
@@ -261,13 +259,12 @@ def _run(
     on: str | None,
     fetch: bool = False,
     labels: Mapping[str, str] = MappingProxyType({}),
-    remarks: Sequence[Note] = (),
 ) -> Benchmark:
     with Progress(after=0 if redraws() else SILENT_SECONDS) as progress:
         cells, rows = run_grid(grid, at, progress, on=on, fetch=fetch, labels=labels)
     scores = {(cell.dataset, cell.system): cell.values() for cell in cells}
     tables = partial(row_tables, rows.items, partial(tie_groups, scores))  # the folder may go
-    rows = replace(rows, maker=tables, remarks=(*remarks, *rows.remarks))
+    rows = replace(rows, maker=tables)
     return Benchmark(rows, scores, folder, twin_systems(cells))
 
 

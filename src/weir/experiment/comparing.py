@@ -258,9 +258,7 @@ def lacking_notes(
         for dataset, systems in by_dataset.items()
         if len(systems) > 1 and max(cell.queries for cell in systems.values()) == 1
     ]
-    alone = {name: next(iter(of.values())) for name, of in by_dataset.items() if len(of) == 1}
-    if len(alone) < len(by_dataset):
-        sentences += [f"{name} is left out: it has {cell.called} alone" for name, cell in alone.items()]
+    alone = {name for name, of in by_dataset.items() if len(of) == 1}
     without = [
         d for d, systems in by_dataset.items() if baseline and baseline not in systems and d not in alone
     ]
@@ -273,8 +271,36 @@ def lacking_notes(
         sentences.append(
             f"left out across datasets, as they lack some: {', '.join(names[:MOST_PARTLY])}{more}"
         )
+    return sentences + datasets_left_out(cells, measures, baseline)
+
+
+def datasets_left_out(
+    cells: Sequence[ResultCell], measures: Iterable[Measure | str] = (), baseline: str | None = None
+) -> list[str]:
+    """Return a sentence on each dataset that `compare_cells` omits by a measure, having one system or no baseline
+    there; raises UnknownName for an unscored measure.
+    """
+    wanted, omitted = measures_wanted(scored_measures(cells), measures), dict[str, dict[str, list[str]]]()
     called = next((cell.called for cell in cells if (cell.label or cell.system) == baseline), baseline)
-    return sentences + [f"{dataset} is left out: it has no {called}, the baseline" for dataset in without]
+    for measure in wanted:
+        means = [(cell, cell.mean(measure)) for cell in cells]
+        having = _by_dataset([cell for cell, mean in means if mean is not None and not math.isnan(mean)])
+        compared_there = [of for of in having.values() if len(of) > 1]
+        based = any(baseline in of for of in compared_there)
+        for dataset, of in having.items():
+            if len(of) == 1 and compared_there:
+                reason = f"it has {next(iter(of.values())).called} alone"
+            elif len(of) > 1 and based and baseline not in of:
+                reason = f"it has no {called}, the baseline"
+            else:
+                continue
+            omitted.setdefault(dataset, {}).setdefault(reason, []).append(measure)
+    return [
+        f"{dataset} is left out{f' of {listed}' * (len(of) < len(wanted))}: {reason}"
+        for dataset, reasons in omitted.items()
+        for reason, of in reasons.items()
+        for listed in [", ".join(of)]
+    ]
 
 
 def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:

@@ -121,15 +121,15 @@ def paper_table(
         raise UnknownName("system to be the baseline", baseline, systems)
     rows = [tuple(_row(scores, dataset, systems, direction(measure))) for dataset in datasets]
     scores = {key: one for key, one in scores.items() if not one.other_data}
-    averaged = [d for d in datasets if (not units or d in units) and not _trained_on(scores, d, systems)]
+    averaged = [d for d in datasets if (units is None or d in units) and not _trained_on(scores, d, systems)]
     beside = {s for s in systems for d in averaged if (d, s) in scores and (d, baseline) in scores}
     shared = [d for d in averaged if all((d, system) in scores for system in beside)]
     mean_of = {s: _mean(scores, s, shared, units or {}) for s in systems if s in beside}
     way = direction(measure)
     ordered = sorted(mean_of.values(), key=lambda value: -way * value) if way else []
     places = list(dict.fromkeys(map(short_score, ordered)))
-    counted = len({(units or {}).get(one, one) for one in shared})
-    averages, against = [Cell(f"average of {counted}")], [Cell(f"against {baseline}")]
+    own = len({(units or {}).get(one, one) for one in shared})
+    averages, against = [Cell(f"average of {own}")], [Cell(f"against {baseline}")]
     above, below = [Cell("datasets higher")], [Cell("datasets lower")]
     differ = len({len([d for d in averaged if (d, s) in scores]) for s in systems}) > 1
     for system in systems:
@@ -166,11 +166,11 @@ def paper_table(
         )
         notes.append(f"averages {over} of {len(averaged)} that all systems have")
     if units and len(set(units.values())) < len(units):
-        notes.append("in averages a whole group of datasets counts as one")
+        notes.append("in averages splits of a collection, and a whole group, count as one dataset")
     several = len(datasets) > 1
     lines = (
         *rows,
-        *[tuple(averages)] * (len(shared) > 1),
+        *[tuple(averages)] * (own > 1),
         tuple(against),
         *[tuple(above), tuple(below)] * several,
     )

@@ -262,6 +262,8 @@ def _holes(study: Study) -> list[str]:
     return [
         *(
             f"{and_(names, 3)} {one_or_more(len(names), 'was', 'were')} asked only those of {_these(study, of)}"
+            if of
+            else f"{and_(names, 3)} {one_or_more(len(names), 'has', 'have')} no score by {and_(study.measures)}"
             for of, names in groups[:MOST_PARTLY]
         ),
         *[f"{counted(more, 'more system')} {one_or_more(more, 'lacks', 'lack')} collections"] * (more > 0),

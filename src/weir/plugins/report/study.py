@@ -21,6 +21,7 @@ from weir.experiment.comparing import (
     compare_cells,
     compared_tables,
     comparison_cost,
+    datasets_left_out,
     scores_of_cells,
     unit_names,
 )
@@ -114,6 +115,7 @@ class Study:
             drawn = comparison_cost(cells, wanted) * DRAWS / (1 if family is None else len(names) / 2)
             draws = DRAWS if drawn <= MOST_DRAWN else FEWER_DRAWS
             comparisons = _compared(scores, wanted, family, ComparisonMethod(draws=draws))
+            remarks += datasets_left_out(cells, wanted, family)
         except BadValue as error:  # one system alone, or one query
             remarks = [*remarks, str(error)]
         made = Study(folder, tuple(cells), tuple(wanted), numbers, scores, tuple(comparisons), tuple(remarks))
