@@ -69,12 +69,12 @@ def expected(rows):
     by_query = {}
     for row in rows:
         by_query.setdefault(row[0], []).append(row)
-    metadata, left = {}, Counter()
-    for query, several in by_query.items():
-        metadata[query] = {}
-        for at, name in ((3, "note"), (4, "remark")):
+    metadata, left = {query: {} for query in by_query}, Counter()
+    for at, name in ((3, "note"), (4, "remark")):
+        of_rows = any(len({row[at] for row in several} - {""}) > 1 for several in by_query.values())
+        for query, several in by_query.items():
             values = [row[at] for row in several]
-            if len(set(values)) == 1:
+            if len(set(values)) == 1 and not of_rows:
                 metadata[query] |= {name: values[0]} if values[0] else {}
             else:
                 left[name] += sum(map(bool, values))
@@ -122,6 +122,35 @@ def test_tables_of_any_shape_and_the_same_objects_give_what_the_csv_module_reads
     again = imported(tmp_path, "golden.jsonl", "".join(json.dumps(one) + "\n" for one in objects))
     assert (judged(tmp_path / "out"), queries_of(tmp_path / "out")) == (grades, metadata)
     assert again.files[0]["left_out"] == left
+
+
+CELL = st.sampled_from(["", "x", "y", "7"])
+
+
+@EACH
+@given(
+    rows=st.lists(st.tuples(st.sampled_from("pq"), st.sampled_from("abcdef"), CELL, CELL, CELL), min_size=2, max_size=8,
+                  unique_by=lambda row: row[:2]),
+    names=st.permutations(["note", "anna", "Nr", "assessor", "chunk_id", "rank_of_it"]),
+    texts=st.booleans(),
+)  # fmt: skip
+def test_each_cell_beside_judgments_is_kept_or_counted_also_where_queries_have_no_text(
+    tmp_path, rows, names, texts
+):
+    head = ["query_id", *["query"] * texts, "doc_id", "grade", *names[:3]]
+    table = [head] + [[row[0], *[f"what {row[0]}"] * texts, row[1], "1", *row[2:]] for row in rows]
+    columns = {"grade": "grade", "doc": "doc_id"}
+    text = "".join(",".join(line) + "\n" for line in table)
+    told = imported(tmp_path, "g.csv", text, columns=columns).files[0]["left_out"]
+    kept = queries_of(tmp_path / "out")
+    assert bool(kept) == texts
+    for at, name in enumerate(names[:3], 2):
+        written_cells = sum(
+            bool(row[at]) and kept.get(f"what {row[0]}", {}).get(name) == row[at] for row in rows
+        )
+        assert written_cells + told.get(name, 0) == sum(bool(row[at]) for row in rows)
+        if name in ("assessor", "chunk_id"):  # of the judgment
+            assert not written_cells
 
 
 SCALAR = st.sampled_from([None, True, 7, 1.5, "", "x y", "1.10"])

@@ -165,16 +165,56 @@ def test_a_row_of_totals_is_no_query(word, tmp_path):
     rows = "".join(f"what is {n},d{n}\n" for n in range(20))
     (tmp_path / "g.csv").write_text(f"question,relevant_docs\n{rows}{word},20\n")
     report = import_files(tmp_path / "g.csv", tmp_path / "out")
-    assert f"line 22: '{word}' with 20 looks like a row of totals" in report.lines()[0]
+    assert f"line 22, '{word}' with 20, is a row of totals" in report.lines()[0]
     assert len(written(tmp_path / "out")[1]) == 20
     (tmp_path / "queries.csv").write_text(
         "id,query\n" + "".join(f"q{n},what\n" for n in range(20)) + f"{word},20\n"
     )
     report = import_files(tmp_path / "queries.csv", tmp_path / "queries")
-    assert f"'{word}' with 20 looks like a row of totals" in report.lines()[0]
+    assert f"'{word}' with 20, is a row of totals" in report.lines()[0]
     (tmp_path / "g.csv").write_text(f"question,relevant_docs\n{word},d1\n{rows}")  # a query like others
     import_files(tmp_path / "g.csv", tmp_path / "out2")
     assert len(written(tmp_path / "out2")[1]) == 21
+
+
+_JUDGED = [("q1", "a", 1), ("q1", "b", 2), ("q2", "c", 1)]
+_TOTALS = {
+    "word": [("Total", None, 4)],
+    "other language": [("Gesamtsumme", None, 4)],
+    "several": [("Total", None, 4), ("Mean", None, 1.33)],
+    "sum alone": [(None, None, 4)],
+    "mean alone": [(None, None, 1.333)],
+    "count": [(None, 3, 4)],
+}
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "json", "parquet"])
+@pytest.mark.parametrize("case", _TOTALS)
+def test_a_row_of_totals_is_no_loss_however_small_the_file(form, case, tmp_path):
+    head, path = ("query_id", "doc_id", "relevance"), tmp_path / f"g.{form}"
+    rows = [tuple(cell if cell is None else str(cell) for cell in row) for row in _JUDGED + _TOTALS[case]]
+    objects = [dict(zip(head, row, strict=True)) for row in rows]
+    if form == "parquet":
+        arrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(arrow.Table.from_pylist(objects), path)
+    elif form.startswith("json"):
+        path.write_text(json.dumps(objects) if form == "json" else "\n".join(map(json.dumps, objects)))
+    else:
+        lines = [head, *([cell or "" for cell in row] for row in rows)]
+        path.write_text("".join(("," if form == "csv" else "\t").join(line) + "\n" for line in lines))
+    report = import_files(path, tmp_path / "out")
+    assert written(tmp_path / "out")[1] == {"q1": {"a": 1, "b": 2}, "q2": {"c": 1}}
+    assert report.lines()[0].count("is a row of totals, which is left out") == len(_TOTALS[case])
+    assert report.files[0]["left_out"] == {}
+    assert report.files[0]["rows_refused"] == 0
+
+
+@pytest.mark.parametrize("row", [",,9", ",d,4", "q3,,4", ",,4,x"])
+def test_a_last_row_that_is_no_sum_is_refused_as_any_other(row, tmp_path):
+    lines = "".join(f"{query},{doc},{grade}\n" for query, doc, grade in _JUDGED)
+    (tmp_path / "g.csv").write_text(f"query_id,doc_id,relevance\n{lines}{row}\n")
+    with pytest.raises(WeirError, match=r"1 of 4 rows cannot be imported, the first: line 5"):
+        import_files(tmp_path / "g.csv", tmp_path / "out")
 
 
 def test_rows_of_two_splits_are_no_ranking_for_import_as_for_eval(tmp_path):

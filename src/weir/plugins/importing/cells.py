@@ -107,7 +107,7 @@ class Cells(dict[str, Any]):
             and has_value(value)
             and not isinstance(value, bytes)
             and not _is_vector(name, value)
-            if not (name in _MEANT and isinstance(value, (list, dict)))
+            if not (name in MEANT and isinstance(value, (list, dict)))
         }
         self.take(*left)
         take_whole(left)
@@ -146,7 +146,7 @@ def unique_cells(pairs: list[tuple[str, Any]]) -> Cells:
     return fields
 
 
-_MEANT = {"filter", "candidates", "excluded", "instruction", "unanswerable"}
+MEANT = {"filter", "candidates", "excluded", "instruction", "unanswerable"}
 """Metadata of queries with a fixed meaning; nested values of a file never go there by accident."""
 _LONGEST_LABELS = 50  # numbers in a list that is no vector
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -415,7 +416,9 @@ def text_column(contents: Contents, used: str) -> str:
 
 _QUOTED_CELL = re.compile(r'"((?:[^"]|"")*)"')
 BEYOND = "\0"
-"""The key of the reason why a row is refused: it has more cells than columns, or sums up the others."""
+"""The key of the reason why a row is refused: it has more cells than columns."""
+TOTALS = "\0totals"
+"""The key of a remark on a last row that sums up the others, and is none."""
 _NUMBERS = ("grade", "score", "rank", "clicks", "impressions")
 
 
@@ -458,16 +461,43 @@ def _table(
         if extra or (not header and len(row) != width):
             fields[BEYOND] = f"more cells than columns ('{', '.join(extra or row[-1:])[:40]}')"
         rows.append(TableRow.of(f"line {line}", fields))
-    if header and _sums_up(cells := [cell.strip() for cell in records[-1][1] if cell.strip()]):
-        rows[-1].fields[BEYOND] = f"'{cells[0]}' with {', '.join(cells[1:])[:40]} looks like a row of totals"
     return header, rows
 
 
-def _sums_up(cells: Sequence[str]) -> bool:
-    return (
-        len(cells) > 1
-        and fold(cells[0]) in field_names().totals
-        and all(number(cell) is not None for cell in cells[1:])
+def _mark_totals(rows: Sequence[TableRow]) -> None:
+    for at in range(len(rows) - 1, 0, -1):
+        cells = {name: value for name, value in rows[at].fields.items() if has_value(value)}
+        if not _sums_up(cells, rows[:at]):
+            return
+        first, *others = (plain_text(value) for value in cells.values())
+        told = f"'{first}' with {', '.join(others)[:40]}" if others else first
+        rows[at].fields[TOTALS] = f"{rows[at].where}, {told}, is a row of totals, which is left out"
+
+
+def _sums_up(cells: Mapping[str, object], above: Sequence[TableRow]) -> bool:
+    """Return True if numbers stand beside a word such as Total, or alone where all rows above have an identifier and
+    each is the sum, mean or count of its column.
+    """
+    if any(isinstance(value, (list, dict)) for value in cells.values()):
+        return False
+    first, *others = cells or [""]
+    if others and fold(plain_text(cells[first])) in field_names().totals:
+        return all(number(cells[name]) is not None for name in others)
+    if not cells or any(number(value) is None for value in cells.values()):
+        return False
+    names = [name for name in above[0].fields if name not in cells]
+    filled = any(all(has_value(dict.get(row.fields, name)) for row in above) for name in names)
+    return filled and all(_sums(number(cells[name]), name, above) for name in cells)
+
+
+def _sums(total: float | None, column: str, above: Sequence[TableRow]) -> bool:
+    given = [value for row in above if has_value(value := dict.get(row.fields, column))]
+    values = [value for value in map(number, given) if value is not None]
+    if total is None or not values or len(values) < len(given):
+        return total == len(given) > 0
+    return total == len(values) or any(
+        math.isclose(total, one, rel_tol=1e-3 * of, abs_tol=1e-9)
+        for one, of in ((math.fsum(values), 1e-6), (math.fsum(values) / len(values), 1.0))
     )
 
 
@@ -586,6 +616,11 @@ _MAX_NODES = 20_000_000
 _BATCH_ROWS = 2048
 
 
+def is_record(fields: Mapping[str, object]) -> bool:
+    """Return False for a row with more cells than columns, and for one of totals."""
+    return BEYOND not in fields and TOTALS not in fields
+
+
 @dataclass(frozen=True)
 class Contents:
     """An imported file, parsed into one of three shapes.
@@ -623,9 +658,8 @@ class Contents:
 
     def sound(self) -> Contents:
         """Return the contents without rows that are no records, such as totals."""
-        if not any(BEYOND in row.fields for row in self.rows):
-            return self
-        return replace(self, rows=tuple(row for row in self.rows if BEYOND not in row.fields))
+        rows = tuple(row for row in self.rows if is_record(row.fields))
+        return self if len(rows) == len(self.rows) else replace(self, rows=rows)
 
     def says(self, *words: str) -> str:
         """Return the first of these words that is part of the file's or the folder's name; "" for none."""
@@ -643,13 +677,20 @@ def _columns(rows: Iterable[TableRow]) -> tuple[str, ...]:
 
 
 def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
-    """Read and parse a file.
+    """Read and parse a file; last rows of totals are marked.
 
     roles: the user's {role: column}, by name or number from 1.
 
     Raises FormatError for an unreadable, empty or too large file, MissingExtra for a missing package, BadValue if
     memory may not hold the values.
     """
+    contents = _parsed(path, roles)
+    if contents.shape == "rows":
+        _mark_totals(contents.rows)
+    return contents
+
+
+def _parsed(path: Path, roles: Mapping[str, str]) -> Contents:
     begins = head_of(path)
     is_table = begins.startswith(ARROW_TABLES)
     if not is_table and is_pickle(path):

@@ -30,8 +30,10 @@ from weir.files.write import write_qrels, write_run
 from weir.plugins.importing.cells import Cells, each_record, left_out, trimmed
 from weir.plugins.importing.contents import (
     BEYOND,
+    TOTALS,
     Contents,
     check_roles,
+    is_record,
     parse_columns,
     read_contents,
     row_batches,
@@ -174,6 +176,8 @@ def _accounted(
         ):  # readers of lines look at their columns themselves
             if BEYOND in row.fields:
                 yield Refused(row.where, row.fields[BEYOND])
+            elif TOTALS in row.fields:
+                yield FileRemark(row.fields[TOTALS])
         if whole.short:
             yield FileRemark(f"rows with fewer cells than columns, blank in the others: {whole.short:,}")
         for item in chosen.read(whole.sound(), choices):
@@ -186,7 +190,7 @@ def _accounted(
         records = [
             one for one in ([source] if isinstance(source, Cells) else source) if isinstance(one, Cells)
         ]
-        counts.cells_left.update(left_out(one for one in records if BEYOND not in one))
+        counts.cells_left.update(left_out(filter(is_record, records)))
         counts.trimmed += trimmed(each_record(source))
 
 

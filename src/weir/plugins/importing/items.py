@@ -51,6 +51,8 @@ class FoundQuery:
     """All other fields."""
     unanswerable: bool = False
     """True if the file says that no document answers it."""
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """Other field -> number of rows that give it, where several do."""
 
 
 @dataclass(frozen=True)

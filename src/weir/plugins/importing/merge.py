@@ -597,7 +597,8 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
     for file in files:
         queries_found = (item for item in file.items if isinstance(item, FoundQuery))
         silent = (item for item in queries_found if not item.key.text and item.key.id not in merged.queries)
-        file.counts.cells_left.update(name for item in silent for name in item.metadata)
+        for item in silent:
+            file.counts.cells_left.update({name: item.rows.get(name, 1) for name in item.metadata})
     merged.notes += _judgment_notes(judgments, merged)
     if absent:
         merged.notes.append(f"{absent} of {len(judged)} judged documents are not among the documents")
@@ -816,7 +817,7 @@ def _merge_queries(file: ImportedFile, queries: _Identifiers, merged: Merged) ->
             if key in _JOINED and key in metadata:
                 metadata[key] = list(dict.fromkeys([*metadata[key], *value]))
             elif metadata.setdefault(key, value) != value:
-                file.counts.cells_left[key] += 1
+                file.counts.cells_left[key] += item.rows.get(key, 1)
         if item.unanswerable:
             merged.unanswerable.add(name)
     file.counts.counts["queries"] = len(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,6 +16,7 @@ from weir.errors import BadValue
 from weir.files.column_names import field_names, fold, identifier_names, of_role, usual
 from weir.files.formats import MISSING
 from weir.plugins.importing.cells import (
+    MEANT,
     Cells,
     has_value,
     identifier,
@@ -418,8 +419,16 @@ def _rows(
     items = list(read(layout, known))  # before the queries: what it leaves is their metadata
     refused = {item.where for item in items if isinstance(item, Refused)}
     refused -= {item.where for item in items if isinstance(item, (Judgment, ByWords, Ranking))}
-    yield from _queries(layout, [row for row in rows if row.where not in refused])
+    sound = [row for row in rows if row.where not in refused]
+    yield from _queries(layout, sound, set() if read is _golden else _of_documents(rows))
     yield from items
+
+
+def _of_documents(rows: Iterable[TableRow]) -> set[str]:
+    """Return the columns that by their names say something of a row's document, its judgment or place."""
+    known = field_names()
+    names = known.ids("doc") | known.every("grade", "score", "distance", "rank") | known.raters
+    return {name for row in rows for name in row.fields if fold(name) in names}
 
 
 def _queries_alone(layout: _Layout, rows: list[TableRow]) -> str:
@@ -513,10 +522,10 @@ def _refuse_events(contents: Contents, layout: _Layout, rows: list[TableRow]) ->
             )
 
 
-def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
+def _queries(layout: _Layout, rows: list[TableRow], others: set[str]) -> Iterator[Item]:
     queries: dict[ItemKey, list[tuple[TableRow, dict[str, Any], bool]]] = {}
     unused: Counter[str] = Counter()
-    apart = {*layout.roles.values(), *layout.words, ""}
+    apart = {*layout.roles.values(), *layout.words, "", *others}
     for row in rows:
         key = layout.query(row)
         if key == ItemKey():
@@ -544,15 +553,17 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
             f"'{name}' is empty for every query, as in a template; expected relevant documents for some"
         )
     differing: Counter[str] = Counter()
+    of_rows = _fields_of_rows([more for _, more, _ in told] for told in queries.values())
     for key, told in queries.items():
         first = told[0][1]
         kept = {
             name: value
             for name, value in first.items()
-            if all(more.get(name) == value for _, more, _ in told)
+            if name not in of_rows and all(more.get(name) == value for _, more, _ in told)
         }
         differing.update(name for _, more, _ in told for name in more if name not in kept)
-        yield FoundQuery(key, told[0][0].where, kept, all(unanswerable for _, _, unanswerable in told))
+        unanswerable, several = all(no for _, _, no in told), dict.fromkeys(kept, len(told))
+        yield FoundQuery(key, told[0][0].where, kept, unanswerable, several)
     yield from (LeftOut(name, count) for name, count in differing.items())
     for role, count in (+unused).items():
         name = layout.roles[role]
@@ -561,6 +572,21 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     silent = {key.id for key in queries} - with_text
     if silent and with_text:
         yield FileRemark(f"queries without a text, which are not written: {len(silent):,}")
+
+
+def _fields_of_rows(queries: Iterable[list[dict[str, Any]]]) -> set[str]:
+    """Return the fields that tell rows of one query apart, and so are no query's own, in whatever row they stand.
+
+    queries: other fields of the rows of each query.
+
+    Fields with a fixed meaning for queries, such as filter, are left to each query.
+    """
+    found = set[str]()
+    for rows in queries:
+        values: dict[str, Any] = {}
+        for more in rows:
+            found.update(name for name, value in more.items() if values.setdefault(name, value) != value)
+    return found - MEANT - {"answer"}
 
 
 def _pool(layout: _Layout, row: TableRow, role: str) -> list[Member]:
