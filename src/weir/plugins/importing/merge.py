@@ -704,7 +704,7 @@ def _with_sources(
         if text not in others and (bare := without_hop(text)) != text
     }
     if hops:
-        files = [replace(file, items=tuple(_with_keys(file.items, hops, {}))) for file in files]
+        files = [replace(file, items=tuple(_with_keys(file, hops, {}))) for file in files]
         judged, others = _texts_alone(files)
         notes.append(f"marks of Ragas, such as <1-hop>, taken off reference texts: {len(hops):,}")
     named = {doc.id for file in files for item in file.items for doc in docs_of(item)}
@@ -746,7 +746,7 @@ def _with_sources(
         else "reference texts that stand in no text returned, and count as not found": len(without),
     }
     notes += [f"{what}: {count:,} {of}" for what, count in counts.items() if count]
-    return [replace(file, items=tuple(_with_keys(file.items, keys, several))) for file in files]
+    return [replace(file, items=tuple(_with_keys(file, keys, several))) for file in files]
 
 
 def _texts_alone(files: Sequence[ImportedFile]) -> tuple[dict[str, None], dict[str, None]]:
@@ -767,9 +767,9 @@ def docs_of(item: Item) -> tuple[ItemKey, ...]:
 
 
 def _with_keys(
-    items: Iterable[Item], keys: Mapping[str, Sequence[ItemKey]], several: Mapping[str, str]
+    file: ImportedFile, keys: Mapping[str, Sequence[ItemKey]], several: Mapping[str, str]
 ) -> Iterator[Item]:
-    """Yield the items, of which documents known by these texts have these keys.
+    """Yield the items of a file, of which documents known by these texts have these keys.
 
     several: {text: why it is refused as a judged document}.
     """
@@ -777,9 +777,9 @@ def _with_keys(
     def found(key: ItemKey) -> Sequence[ItemKey]:
         return keys.get(key.text, (key,)) if not key.id else (key,)
 
-    for item in items:
+    for item in file.items:
         if isinstance(item, Judgment) and not item.doc.id and item.doc.text in several:
-            yield Refused(item.where, several[item.doc.text])
+            file.counts._count_refused(item.where, several[item.doc.text])
         elif isinstance(item, Judgment):
             yield from (replace(item, doc=key) for key in found(item.doc))
         elif isinstance(item, Document) and (item.key.id or item.key.text not in several):
