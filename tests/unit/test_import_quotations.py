@@ -11,9 +11,9 @@ from weir.plugins.importing import Choices, import_files
 
 CHUNKS = {
     "a": "Boats are red.\nThey float well.",
-    "b": "Shoes last years.",
-    "c": "Socks wear out.",
-    "d": "Hats: Socks or scarves?",
+    "b": "Shoes last for many years.",
+    "c": "Socks wear out first.",
+    "d": "Hats: no, as socks wear out first?",
 }
 WRITTEN_OTHERWISE = {
     "as it is": (CHUNKS["a"], ["a"], "the same text: 1"),
@@ -26,7 +26,7 @@ WRITTEN_OTHERWISE = {
         "stand within one document, which is taken for them: 1 of 1",
     ),
     "joined": (
-        "<1-hop>\n\nShoes last years.\nSocks wear out.",
+        "<1-hop>\n\nShoes last for many years.\nSocks wear out first.",
         ["b", "c"],
         "consist of several documents, which are taken for them: 1 of 1",
     ),
@@ -65,10 +65,13 @@ def test_a_reference_finds_the_texts_returned_however_it_is_written(tmp_path, ho
 
 
 def test_a_text_returned_cut_is_its_chunk(tmp_path):
-    row = {"reference_contexts": [CHUNKS["b"]], "retrieved_contexts": ["wear out", "Shoes last"]}
+    row = {
+        "reference_contexts": [CHUNKS["b"]],
+        "retrieved_contexts": ["hats: no, as socks", "Shoes last for many"],
+    }
     _imported(tmp_path, row)
     (ranked,) = read_run(tmp_path / "out" / "runs" / "golden.trec").to_dict().values()
-    assert list(ranked) == ["c", "b"]
+    assert list(ranked) == ["d", "b"]
 
 
 def test_texts_that_nothing_holds_are_counted_and_refused_where_they_are_most(tmp_path):
@@ -85,11 +88,20 @@ def test_texts_that_nothing_holds_are_counted_and_refused_where_they_are_most(tm
 
 
 def test_a_reference_that_several_chunks_hold_is_refused(tmp_path):
-    with pytest.raises(BadValue, match="'Socks' stands in 2 documents, such as 'c' and 'd'"):
-        _imported(tmp_path, {"reference_contexts": ["Socks", CHUNKS["b"]]})
+    with pytest.raises(BadValue, match="'Socks wear out first' stands in 2 documents, such as 'c' and 'd'"):
+        _imported(tmp_path, {"reference_contexts": ["Socks wear out first", CHUNKS["b"]]})
 
 
 def test_a_search_for_texts_that_would_take_hours_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("weir.plugins.importing.merge.LARGEST_SEARCH", 10)
-    with pytest.raises(BadValue, match="looking for 1 texts in 86 characters of documents takes hours"):
+    with pytest.raises(BadValue, match="looking for 1 texts in 112 characters of documents takes hours"):
         _imported(tmp_path, {"reference_contexts": ["Gloves"]})
+
+
+def test_a_label_is_in_no_document_by_chance(tmp_path):
+    row = {"reference_contexts": ["Shoes"], "retrieved_contexts": [CHUNKS["b"], CHUNKS["c"]]}
+    report = _imported(tmp_path, row, {})
+    assert (
+        "reference texts that stand in no text returned, and count as not found: 1 of 1"
+        in report.whole["notes"]
+    )

@@ -10,12 +10,18 @@ from itertools import accumulate
 
 from weir.plugins.importing.items import ItemKey
 
+_WORDS, _CHARACTERS = 3, 20  # of names and labels; the latter where there are no blanks
 _HOP = re.compile(r"<\d+-hop>\s+")
 
 
 def folded(text: str) -> str:
     """Return a text in folded case, with one blank for each run of white space and none around it."""
     return " ".join(text.casefold().split())
+
+
+def _is_passage(text: str) -> bool:
+    words = len(text.split())
+    return words > _WORDS or (words == 1 and len(text) > _CHARACTERS)
 
 
 def without_hop(text: str) -> str:
@@ -53,14 +59,17 @@ def quotations(
 ) -> dict[str, Quotation]:
     """Return {text: its quotation}; case and white space do not count.
 
+    A text of up to three words, such as a label, is held by no document: others may have its words by chance.
+
     documents: batches of (key, title, text).
     """
     found = {text: Quotation(folded(text)) for text in texts}
     quotes = list(found.values())
     needles = [quote.text for quote in quotes]
+    passages = [needle if _is_passage(needle) else "" for needle in needles]
     for batch in documents:
         keys = [key for key, _, _ in batch]
-        for n, at, _ in _occurrences(needles, [folded(f"{title} {text}") for _, title, text in batch]):
+        for n, at, _ in _occurrences(passages, [folded(f"{title} {text}") for _, title, text in batch]):
             quotes[n].holders.append(keys[at])
         parts = [folded(text) for _, _, text in batch]
         for n, at, start in _occurrences(parts, needles):
