@@ -74,7 +74,10 @@ def test_they_are_told_wherever_the_collection_is_known(folder, tmp_path):
     results = weir.benchmark(folder, ["bm25"], ["R@10"], out=tmp_path / "results")
     told = [results.notes(), weir.evaluate(new, RUN, ["R@10"], collection=folder).notes()]
     for notes in told:
-        for said in (SAID, "1 of 2 judged queries is not among its queries, and asked of no system: 'q9'"):
+        for said in (
+            SAID,
+            "1 of 2 judged queries is not among its queries, in no mean, and asked of no system: 'q9'",
+        ):
             assert sum(said in note.text for note in notes) == 1, (said, notes)
     assert any(SAID in note.text for note in relabel(new, tmp_path / "results").notes())
 
@@ -129,6 +132,37 @@ def test_every_statement_of_judgments_that_dangle_says_so_once(tmp_path, capsys)
     ]
     main(fit)
     assert capsys.readouterr().err.count("'ghost'") == 1
+
+
+def test_queries_that_no_system_can_be_asked_change_no_number(tmp_path, monkeypatch, capsys):
+    """Judgments of queries that the collection lacks are told, and nothing is counted that depends on them."""
+    told = []
+    for more in ("", "nobody\td1\t1\nnone\td2\t1\nnone\td1\t0\n"):
+        place = tmp_path / f"with{len(more)}"
+        place.mkdir()
+        monkeypatch.chdir(place)
+        judged = write_collection(place / "c") / "qrels" / "test.tsv"
+        judged.write_text(judged.read_text() + more)
+        assert main(["run", "-d", "./c", "-s", "bm25", "-s", "rm3(terms=2, docs=1)", "-o", "r"]) == 0
+        said = [capsys.readouterr().out]
+        for name in ("bm25", "rm3"):
+            [run] = (place / "r" / "c").glob(f"{name}-*/run.trec")
+            (place / name).write_bytes(run.read_bytes())
+        [one, other] = (str(next((place / "r" / "c").glob(f"{name}-*"))) for name in ("bm25", "rm3"))
+        for command in (
+            *(["results", "r"], ["compare", "r"], ["diff", one, other], ["why", one, other]),
+            *([name, "./c", "bm25", "rm3"] for name in ("eval", "compare", "gate", "power", "diff", "why")),
+            *(["study", "funnel", "./c", "bm25"], ["audit", "r", "--only", "unanswered queries"]),
+            *(["audit", "r", "--only", "labels"], ["why", one, other, "--qrels", str(judged)]),
+        ):
+            main(command)
+            said.append(" ".join(command).replace(str(place), "") + "\n" + capsys.readouterr().out)
+        assert main(["report", "r", "--no-audit", "-o", "page.html"]) == 0
+        said.append(re.findall(r"asked [\d,]+ quer\w+", (place / "page.html").read_text())[0])
+        lines = "\n".join(said).replace(str(place), "").splitlines()
+        told.append([line for line in lines if "asked of no system" not in line])
+    assert told[1] == told[0]
+    assert told[0][-1] == "asked 4 queries"
 
 
 SIGNS = ("\u200b", "\u00ad", "\ufeff", "\u00a0", " ", "")

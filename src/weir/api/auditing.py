@@ -119,7 +119,7 @@ def expand_judgments(*targets: str | Path, out: str | Path, collection: Places =
     targets: one collection, or judgments of `collection`. Raises BadValue for several collections.
     """
     subject = _one_subject(targets, collection)
-    corpus, qrels = subject.need_corpus(), subject.need_qrels()
+    corpus, qrels = subject.need_corpus(), subject.all_qrels or subject.need_qrels()
     wider, added = expanded(qrels, corpus, copies(title_and_text(corpus), normalised))
     write_qrels(wider, path_of(out))
     return added, len(qrels.grade)

@@ -44,7 +44,7 @@ def dataset_notes(
             *_unasked_notes(one),
             *_empty_notes(one),
             *judgment_notes(one, measures),
-            *ScoringRules(dataset=one).dangling_notes(one.qrels),
+            *ScoringRules(dataset=one).dangling_notes(one.all_qrels),
             *restriction_notes(one),
             *collection_notes(one, (), dropped),
         ]

@@ -1038,8 +1038,9 @@ def _scores_of_side_given(
 ) -> SystemScores:
     if isinstance(run, (str, os.PathLike)) and is_baseline(Path(run)):
         return read_baseline(Path(run))
-    judgments = rules.counted(judgments_from(qrels, measures))
+    judgments = judgments_from(qrels, measures)
     if not isinstance(run, Scores):
         refuse_mismatched(qrels, run)
         run = evaluate(judgments, run, measures, rules.conventions, collection=rules.dataset)
-    return SystemScores("candidate", {name: JudgedScores(run, run.origin.marks or judgment_marks(judgments))})
+    marks = run.origin.marks or judgment_marks(rules.counted(judgments))
+    return SystemScores("candidate", {name: JudgedScores(run, marks)})

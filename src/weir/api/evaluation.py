@@ -110,8 +110,8 @@ def _scores_of_any(
     queries, scoring = None, ScoringRules.of(collection, rules)
     if collection is not None:
         run = scoring.ranked(run_from(run)) if scoring.remove_documents else run
-        judgments, rules = scoring.counted(judgments), scoring.conventions
         remarks, queries = scoring.dangling_notes(judgments), scoring.queries
+        judgments, rules = scoring.counted(judgments), scoring.conventions
     if scoring.dataset is not None or labels is not None:
         from weir.datasets.label_texts import text_notes
 

@@ -85,8 +85,8 @@ def fit_fusion(
     judgments, collection = judged_by(qrels)
     rules = ScoringRules.of(collection)
     ranked = [rules.ranked(run_from(run)) for run in all_rankings(_listed(runs), collection)]
-    judged = rules.counted(qrels_from(judgments))
-    fitted = fit(method, ranked, judged, measure, folds)
+    judged = qrels_from(judgments)
+    fitted = fit(method, ranked, rules.counted(judged), measure, folds)
     return replace(fitted, remarks=tuple(rules.dangling_notes(judged)))
 
 
@@ -163,7 +163,8 @@ def fuse_files(
     if qrels is None:
         write_run(fused(pool, how, k), output)
         return FusedFiles((), notes)
-    judgments = rules.counted(qrels_from(judged))
+    every = qrels_from(judged)
+    judgments = rules.counted(every)
     tried = candidates(method, len(paths), search.step)
     fold_of(judgments.queries, search.folds, search.seed)  # refuses before anything takes long
     measured = trials(tried, pool, judgments, search.measure, partial(progress, "fit"))
@@ -173,7 +174,7 @@ def fuse_files(
     names = names_of_runs(list(by_file))
     single = {n: score_run(judgments, run, measures) for n, run in zip(names, by_file.values(), strict=True)}
     tables = (fitted.tables(), held_out_tables(score_run(judgments, honest, measures), single, name))
-    notes = (*notes, *rules.dangling_notes(judgments))
+    notes = (*notes, *rules.dangling_notes(every))
     if search.train_queries:
         warning = (
             f"every query is fused with {fitted.chosen}, chosen on these very judgments: do not score the result "

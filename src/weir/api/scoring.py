@@ -133,7 +133,8 @@ def score_files(
     given, about = judged_by(qrels, collection)
     paths = run_paths(runs, about)
     rules = ScoringRules.of(about, wanted)
-    judgments = rules.counted(judgments_for(given, requested))
+    every = judgments_for(given, requested)
+    judgments = rules.counted(every)
     gate = None if labels is None else gated_by(judgments, labels, least)
     judgments = judgments if gate is None else gate.qrels
     by_file, refused = each_file(
@@ -150,7 +151,7 @@ def score_files(
 
         notes += restriction_notes(rules.dataset)
         notes += collection_notes(rules.dataset, map(str, requested), wanted.self_matches == "drop")
-        notes += rules.dangling_notes(judgments)
+        notes += rules.dangling_notes(every)
     if rules.dataset is not None or labels is not None:
         from weir.datasets.label_texts import text_notes
 

@@ -45,7 +45,7 @@ def ceilings(subject: Subject) -> dict[str, float]:
 @check("dangling judgments", needs=["qrels", "corpus", "queries"])
 def dangling(subject: Subject) -> Iterator[Finding]:
     """Judgments that name documents or queries which the collection does not have."""
-    qrels = subject.need_qrels()
+    qrels = subject.all_qrels or subject.need_qrels()
     absent = dangling_judgments(qrels, subject.need_corpus().ids)
     if absent is not None:
         asked, known = subject.need_queries().ids, subject.need_corpus().ids
@@ -69,7 +69,7 @@ def dangling(subject: Subject) -> Iterator[Finding]:
             "caution",
             f"{part_of(len(missing_query), len(qrels), 'judged queries', 'is', 'are')} not among the queries "
             f"and {one_or_more(len(missing_query), 'is', 'are')} never asked",
-            "they score 0 (missing=answered-only leaves them out): take queries and judgments of one version",
+            "they count in no mean: take queries and judgments of one version",
             (("queries", float(len(missing_query))),),
             tuple(qrels.queries.take(missing_query[:5]).tolist()),
         )
@@ -94,7 +94,7 @@ def labels(subject: Subject) -> Iterator[Finding]:
             " 0 whatever is returned",
             "see whether the grades stand in another column of the judgments"
             if every
-            else "say so beside the mean, or leave them out by empty=left-out in every system alike",
+            else "say so beside the mean; weir eval --empty left-out leaves them out of the means of run files",
             (("queries", float(len(nothing))), ("share", len(nothing) / len(qrels))),
             tuple(qrels.queries.take(nothing[:5]).tolist()),
         )
@@ -240,7 +240,7 @@ def unjudged_queries(subject: Subject) -> Iterator[Finding]:
 @check("published counts", needs=["qrels"])
 def published_counts(subject: Subject) -> Iterator[Finding]:
     """Numbers of documents, queries and judgments by grade that differ from the published collection of the name."""
-    qrels = subject.need_qrels()
+    qrels = subject.all_qrels or subject.need_qrels()
     documents = None if subject.corpus is None else len(subject.corpus)
     differences = catalogue.other_counts(subject.name, len(qrels), documents, qrels.grade_counts())
     if differences:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.qrels import Qrels
 from weir.core.rounding import counted, part_of
@@ -118,6 +119,15 @@ def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
     return [*([] if found is None else [found.note(collection)]), *rules]
 
 
+def never_asked(judged: Ids, queries: Ids) -> NDArray[np.bool_]:
+    """Return which judged queries no system can be asked, as they are not in `queries`, and count in no mean, bool[n].
+
+    All False if none is in it: identifiers are then written otherwise.
+    """
+    known = queries.codes(judged.strings) >= 0
+    return ~known if known.any() else np.zeros(len(judged), np.bool_)
+
+
 def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
     """Return notes on judged queries, and on queries of document rules, that are not in `queries`; [] if
     none."""
@@ -128,10 +138,12 @@ def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
     names = qrels.queries.take(missing[:EXAMPLES]).tolist()
     said = part_of(len(missing), len(qrels), "judged queries", "is", "are")
     more = ", such as " if len(missing) > EXAMPLES else ": "
+    nowhere = "in no mean, and " * bool(never_asked(qrels.queries, queries).any())
+    first = ", ".join(map(repr, names))
     return [
         Note(
-            f"{collection}: {said} not among its queries, and asked of no system{more}{', '.join(map(repr, names))}",
-            "take queries and judgments of one version; missing=answered-only leaves out queries without an answer",
+            f"{collection}: {said} not among its queries, {nowhere}asked of no system{more}{first}",
+            "take queries and judgments of one version; judgments in a file, without the collection, count all",
         ),
         *rules,
     ]

@@ -52,6 +52,7 @@ class Subject:
     queries: Queries | None = None
     """Queries of every split, judged or not."""
     qrels: Qrels | None = None
+    """Judgments of the queries that count."""
     runs: Mapping[str, Run] = field(default_factory=dict)
     """By system name."""
     training: tuple[Training, ...] = ()
@@ -70,6 +71,8 @@ class Subject:
     """Names of runs that are fusions by ranks, whose equal scores are exact."""
     uneven_depths: tuple[str, ...] | None = None
     """Sentences on rankings too different in length for the measures of their scores; None if they have no scores."""
+    all_qrels: Qrels | None = None
+    """Judgments also of queries that the collection lacks; None if `qrels` has them."""
     versions: tuple[str, ...] = ()
     """Names of further subjects of the same results folder, collection and split, with other documents or judgments."""
 

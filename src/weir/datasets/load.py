@@ -17,6 +17,7 @@ import numpy as np
 
 from weir.argument_types import checked, named_arguments
 from weir.core.corpus import NO_DOCUMENTS, Corpus, Queries
+from weir.core.dangling import never_asked
 from weir.core.filters import DocumentLists, DocumentMasks, filter_fields
 from weir.core.input_shapes import Labelled
 from weir.core.qrels import Qrels
@@ -83,6 +84,15 @@ def filtered(queries: Queries, corpus: Corpus) -> Queries:
         return queries
     permitted = DocumentMasks.of(metadata.filter.tolist(), corpus)
     return replace(queries, metadata=replace(metadata, permitted=permitted))
+
+
+def counting(judged: Qrels, queries: Queries) -> Qrels:
+    """Return the judgments of the queries that count: without those marked unanswerable, and those that `never_asked`
+    names.
+    """
+    left = answerable(judged, queries)
+    unasked = never_asked(left.queries, queries.ids)
+    return left.only(np.flatnonzero(~unasked)) if unasked.any() else left
 
 
 def answerable(judged: Qrels, queries: Queries) -> Qrels:
@@ -307,12 +317,23 @@ class Dataset:
 
     @cached_property
     def qrels(self) -> Qrels:
-        """Judgments of this split, also of documents and queries that the collection lacks; without queries marked
-        unanswerable that have no relevant document.
+        """Judgments of this split, also of documents that the collection lacks; without queries that it lacks, which no
+        system can be asked, and without those marked unanswerable that have no relevant document.
         """
-        if self.layout.queries is None:
-            return self._judgments
-        return answerable(self._judgments, self.settled_queries)
+        return (
+            self._judgments
+            if self.layout.queries is None
+            else counting(self._judgments, self.settled_queries)
+        )
+
+    @cached_property
+    def all_qrels(self) -> Qrels:
+        """`qrels`, with the judgments of queries that the collection lacks."""
+        return (
+            self._judgments
+            if self.layout.queries is None
+            else answerable(self._judgments, self.settled_queries)
+        )
 
     @cached_property
     def queries_fingerprint(self) -> str:
@@ -349,7 +370,7 @@ class Dataset:
         layout = self.layout
         qrels = {split: read_judgments(part) for split, part in layout.qrels.items() if split != self.split}
         if layout.qrels:
-            qrels[self.split] = self.qrels
+            qrels[self.split] = self.all_qrels
         store = None if layout.documents is None else self.store
         queries = None if layout.queries is None else self.all_queries
         card = card_of(self.name, self.entry, store, queries, qrels, self.split)

@@ -107,17 +107,17 @@ class ScoringRules:
             refuse_strangers(qrels, queries, docs, dataset.name)
 
     def counted(self, qrels: Judgments) -> Judgments:
-        """Return the judgments without queries that the collection marks unanswerable."""
+        """Return the judgments of the queries that count (`counting`)."""
         if self.dataset is None or self.queries is None:
             return qrels
-        answerable, settled = datasets.load.answerable, datasets.load.settled
+        counting, settled = datasets.load.counting, datasets.load.settled
         queries = self.dataset.all_queries
         if isinstance(qrels, IntentQrels):
             judged = replace(qrels.numbered, grade=qrels.best())
-            left = answerable(judged, settled(queries, judged, "", "")).queries
+            left = counting(judged, settled(queries, judged, "", "")).queries
             codes = np.sort(judged.queries.codes(left.strings))
             return qrels if len(codes) == len(judged) else qrels.only(codes)
-        return answerable(qrels, settled(queries, qrels, "", ""))
+        return counting(qrels, settled(queries, qrels, "", ""))
 
     def ranked(self, run: Run) -> Run:
         """Return the run without documents that a query may not have and, if the conventions say so, self-matches."""

@@ -230,7 +230,7 @@ def _of_files(
     unjudged = whole is not None and whole.unjudged
     judgments: object
     if whole is not None and unjudged:
-        judgments, collection = whole.qrels, collection or whole
+        judgments, collection = whole.all_qrels, collection or whole
     else:
         judgments, collection = judged_by(judged, collection)
     qrels = qrels_from(judgments)
@@ -260,6 +260,7 @@ def _of_files(
         instruction=_instruction(dataset),
         self_match=dataset.self_match,
         asked=_restricted_queries(dataset),
+        all_qrels=qrels,
     )
 
 
@@ -275,6 +276,7 @@ def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
         instruction=_instruction(dataset),
         self_match=dataset.self_match,
         asked=_restricted_queries(dataset),
+        all_qrels=dataset.all_qrels if layout.qrels else None,
     )
 
 

@@ -381,7 +381,7 @@ def diff_files(
     judgments = read_qrels(qrels)
     order = rules.conventions.order
     runs = [
-        read_run(path, order) if rules.remove_documents else _run(path, judgments, ties=order)
+        read_run(path, order) if rules.remove_documents else _run(path, rules.counted(judgments), ties=order)
         for path in paths
     ]
     return diff_runs(judgments, dict(zip(names, runs, strict=True)), measure, rules, top)
@@ -395,7 +395,7 @@ def diff_runs(
     rules, top, errors: see `diff_files`.
     """
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
-    dangling = rules.dangling_notes(judgments)
+    dangling = rules.dangling_notes(qrels)
 
     def scores_of_run(run: Run) -> Scores:
         judged = judged_run(run, judgments)
@@ -465,7 +465,7 @@ def diff_cells(
         return query_differences(name, names, scores[0], scores[1], top)
     parsed = parse_measure(measure) if measure else _stored(one, other, None)
     runs = _run(one.run, dataset.qrels), _run(other.run, dataset.qrels)
-    dangling = ScoringRules(dataset=dataset).dangling_notes(dataset.qrels)
+    dangling = ScoringRules(dataset=dataset).dangling_notes(dataset.all_qrels)
     scores = []
     for cell, run in zip(cells, runs, strict=True):
         judged = Judged.of(run, dataset.qrels)
@@ -644,11 +644,12 @@ def scores_of_files(
     Raises the first error if fewer than two can be scored.
     """
     wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
-    judgments = rules.counted(judgments_for(qrels, wanted))
+    every = judgments_for(qrels, wanted)
+    judgments = rules.counted(every)
     scores, refused = each_file(
         runs, lambda run: scored(judgments, partial(rules.join_run, run), wanted, rules.conventions), 2
     )
-    dangling = rules.dangling_notes(judgments)
+    dangling = rules.dangling_notes(every)
     kept = [run for run in runs if run in scores]
     names = zip(names_of_runs(kept), kept, strict=True)
     return {name: scores[run].remarked(dangling) for name, run in names}, refused
@@ -658,9 +659,10 @@ def _scored_run(
     qrels: Path, run: Path, measures: Sequence[str], rules: ScoringRules = NO_COLLECTION, judged: str = ""
 ) -> SystemScores:
     parsed = measures_of(measures)
-    judgments = rules.counted(judgments_for(qrels, parsed))
+    every = judgments_for(qrels, parsed)
+    judgments = rules.counted(every)
     scores = scored(judgments, partial(rules.join_run, run), parsed, rules.conventions)
-    scores = scores.remarked(rules.dangling_notes(judgments))
+    scores = scores.remarked(rules.dangling_notes(every))
     return SystemScores(
         run_name(run), {judged or qrels.name: JudgedScores(scores, judgment_marks(judgments))}
     )

@@ -664,7 +664,7 @@ def explain_rankings(
     for name, run in ranked.items():
         of_run = judged_run(run, judged)
         scores[name] = noted(scores_of(of_run, (wanted,), rules.conventions), of_run, judged, (wanted,))
-    said = (*rules.notes, *rules.dangling_notes(judged), *system_notes(scores))
+    said = (*rules.notes, *rules.dangling_notes(qrels), *system_notes(scores))
     notes = list(dict.fromkeys(note.text for note in said))
     return explained(one, other, wanted, notes)
 
@@ -683,10 +683,11 @@ def _rescored_side(
     own = judgments.collection is not None or judgments.qrels is None
     dataset = dataset_of(cell, judgments.collection) if own else None
     corpus = None if dataset is None else dataset.corpus
-    qrels = None if dataset is None else dataset.qrels
+    rules = ScoringRules(dataset=dataset)
+    every = None if dataset is None else dataset.all_qrels
     if judgments.qrels is not None:
-        qrels = qrels_from(judgments.qrels)
-    if qrels is None:
+        every = qrels_from(judgments.qrels)
+    if every is None:
         if stored is None:
             have = ", ".join(r.measure for r in cell.rows)
             raise BadValue(
@@ -698,7 +699,10 @@ def _rescored_side(
             "pass them with `qrels` or `collection`"
         )
         return ComparedResult(cell.called, settings, stored, dropped=dropped, origin=cell.origin)
-    notes += [note.text for note in ScoringRules(dataset=dataset).dangling_notes(qrels)]
+    notes += [note.text for note in rules.dangling_notes(every)]
+    qrels = rules.counted(every)
+    if dataset is None:
+        qrels = qrels.only(np.flatnonzero(cell.values().queries.codes(qrels.queries.strings) >= 0))
     run = read_run(cell.run)
     whole = (
         with_ties_beyond(cell, dataset, run) if dataset is not None and reaches(measure, cell.depth) else None

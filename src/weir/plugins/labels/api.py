@@ -204,12 +204,13 @@ def holes(
     qrels, collection = judged_by(qrels, collection)
     scoring = ScoringRules.of(collection)
     systems = {name: scoring.ranked(run) for name, run in _systems(runs, collection).items()}
-    judgments = scoring.counted(qrels_from(qrels))
+    every = qrels_from(qrels)
+    judgments = scoring.counted(every)
     parsed = parse_measure(str(measure))
     study = hole_study(systems, judgments, people, by_model, parsed, rel)
     told = ranked_notes(_joined(systems, judgments), (parsed,))
     texts = text_notes(scoring.dataset, human, model)
-    notes = [*scoring.notes, *scoring.dangling_notes(judgments, people, by_model), *texts, *told]
+    notes = [*scoring.notes, *scoring.dangling_notes(every, people, by_model), *texts, *told]
     for labels in (one for one in (people, by_model) if one is not None):
         strange = int((judgments.queries.codes(labels.queries.strings) < 0)[labels.query_of_row()].sum())
         if strange:

@@ -428,9 +428,10 @@ def relabelled(
         )
     known = subject.queries.ids if subject.queries is not None else _answered(subject)
     own = (known.codes(new.queries.strings) >= 0) | (old.queries.codes(new.queries.strings) >= 0)
+    whole = subject.all_qrels or old
     both = merge_qrels(
         new.only(np.flatnonzero(own)).labelled(origin),
-        old if old.origin is not None else old.labelled("before"),
+        whole if whole.origin is not None else whole.labelled("before"),
     )
     measures, codes = (measure, HOLE_AT_10), both.queries.codes(old.queries.strings)
     of_same_queries = both.only(np.sort(codes[codes >= 0]))

@@ -268,7 +268,7 @@ def funnel(
         stages = stages_on(collection, cell.adapted, rules.k, ask, look, given)
         made = funnel_of(stages, collection.qrels, rules, (collection.corpus, collection.queries))
         found.append(replace(made, dataset=collection.name, system=str(cell.system)))
-        notes |= dict.fromkeys(ScoringRules(dataset=collection).dangling_notes(collection.qrels))
+        notes |= dict.fromkeys(ScoringRules(dataset=collection).dangling_notes(collection.all_qrels))
     return ResultSet(FUNNELS, tuple(found), tuple(notes))
 
 
@@ -318,7 +318,8 @@ def funnel_of_rankings(
     runs = [scoring.ranked(run_from(one)) for one in given]
     long = [str(one) if isinstance(one, (str, Path)) else f"ranking {n}" for n, one in enumerate(given, 1)]
     names = distinct_names([run.name for run in runs], long)
-    counting = scoring.counted(qrels_from(judgments))
+    every = qrels_from(judgments)
+    counting = scoring.counted(every)
     unanswered = list[Note]()
     for name, run in zip(names, runs, strict=True):
         answered = int(np.count_nonzero(run.queries.codes(counting.queries.strings) >= 0))
@@ -354,5 +355,5 @@ def funnel_of_rankings(
     return ResultSet(
         FUNNELS,
         (replace(made, dataset=name, system=" > ".join(names)),),
-        (*scoring.notes, *unanswered, *notes, *scoring.dangling_notes(counting)),
+        (*scoring.notes, *unanswered, *notes, *scoring.dangling_notes(every)),
     )
