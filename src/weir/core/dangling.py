@@ -281,6 +281,8 @@ def _probable_cause(names: list[str], docs: Ids) -> str:
 
 PART = re.compile(r"(.+?)(#|::?|\||/|@|[-_])\d+")
 """Matches an identifier of a part, such as a chunk: that of the document, a mark, and a number."""
+NUMBERED_PARTS = re.compile(r"[#:|/@_-]\d+\n")
+"""Finds a mark and a number at the end of a line."""
 
 
 def parts_of_known(names: Collection[str], known: Ids) -> dict[str, list[str]]:
