@@ -46,9 +46,7 @@ from weir.plugins.importing.items import (
     FoundQuery,
     Item,
     ItemKey,
-    Judgment,
     LeftOut,
-    Ranking,
     Refused,
     Used,
 )
@@ -58,6 +56,7 @@ from weir.plugins.importing.merge import (
     FileCounts,
     ImportedFile,
     Merged,
+    docs_of,
     document_spill,
     keep_document,
     merge_files,
@@ -472,11 +471,7 @@ _REASONS_SHOWN = 3  # of refused files
 
 
 def _needs_documents(file: ImportedFile) -> bool:
-    for item in file.items:
-        docs = (item.doc,) if isinstance(item, Judgment) else item.docs if isinstance(item, Ranking) else ()
-        if isinstance(item, ByWords) or any(not doc.id for doc in docs):
-            return True
-    return False
+    return any(isinstance(item, ByWords) or any(not doc.id for doc in docs_of(item)) for item in file.items)
 
 
 def write_collection(

@@ -470,8 +470,8 @@ class Choices:
     impressions: int = LEAST_IMPRESSIONS
     """How often a document must have been shown for a query to be judged by clicks."""
     allow_disjoint: bool = False
-    """Write what has nothing in common (runs, judgments, queries, documents), or stands in two folders under one
-    name."""
+    """Write what has nothing in common (runs, judgments, queries, documents; of texts that are in none, less than
+    half), or stands in two folders under one name."""
     allow_loss: bool = False
     """Write what is left of a file of which more than a tenth of the rows, or of the judgments, are refused."""
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import add
 from pathlib import Path
 from typing import Any, Literal
@@ -46,6 +46,7 @@ from weir.plugins.importing.items import (
     agreed,
     chosen_grade,
 )
+from weir.plugins.importing.quotations import folded, quotations, without_hop
 from weir.settings import IDENTIFIER_BYTES
 
 # ----------
@@ -94,11 +95,7 @@ class _Matcher:
         """Raise BadValue if searching for the words of these items would take hours."""
         words = sum(len(item.words) for item in items if isinstance(item, ByWords))
         characters = sum(len(title) + len(text) for title, text in self._documents.values())
-        if words * characters > LARGEST_SEARCH:
-            raise BadValue(
-                f"looking for {words:,} words in {characters:,} characters of documents takes hours; give fewer "
-                "queries at a time, or a smaller `corpus`"
-            )
+        _refuse_endless(words, "words", characters)
 
     def documents_with(self, by: ByWords) -> list[str]:
         """Return the identifiers of documents that contain a judgment's words, in order of arrival.
@@ -114,8 +111,8 @@ class _Matcher:
             raise ValueError(
                 f"{len(by.words)} words in '{by.field}': add `choices={{'words': 'all'}}`, or 'any'"
             )
-        fold = _tokens if by.tokens else _characters
-        words = [folded for word in by.words if (folded := fold(word)).strip()]
+        fold = _tokens if by.tokens else folded
+        words = [sought for word in by.words if (sought := fold(word)).strip()]
         if not words:
             raise ValueError(f"no word in '{by.field}'")
         if (by.within, by.tokens) not in self._folded:
@@ -129,8 +126,12 @@ class _Matcher:
         return [name for name, text in texts if test(word in text for word in words)]
 
 
-def _characters(text: str) -> str:
-    return " ".join(text.casefold().split())
+def _refuse_endless(count: int, what: str, characters: int) -> None:
+    if count * characters > LARGEST_SEARCH:
+        raise BadValue(
+            f"looking for {count:,} {what} in {characters:,} characters of documents takes hours; give fewer "
+            "queries at a time, or a smaller `corpus`"
+        )
 
 
 def _tokens(text: str) -> str:
@@ -190,7 +191,7 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         "other"."""
         text = _bytes(document.key.text)
         metadata = json.dumps(document.metadata, default=str).encode() if document.metadata else b""
-        row = (_bytes(name), _bytes(document.title), text, metadata, hash(document.key.text))
+        row = (_bytes(name), _bytes(document.title), text, metadata, hash(folded(document.key.text)))
         added = self._database.execute(
             "insert or ignore into documents (id, title, text, metadata, hash) values (?, ?, ?, ?, ?)", row
         )
@@ -207,11 +208,27 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return [field for field, value in given.items() if has_value(value) and kept.get(field) != value]
 
     def _ids_of(self, text: str) -> set[str]:
+        """Return the identifiers of documents of this text, else of those that differ in case and white space."""
         if not self._indexed:
             self._database.execute("create index by_text on documents (hash)")
             self._indexed = True
-        select = "select id from documents where hash = ? and text = ?"
-        return {_text(name) for (name,) in self._database.execute(select, (hash(text), _bytes(text)))}
+        rows = self._database.execute("select id, text from documents where hash = ?", (hash(folded(text)),))
+        found = {_text(name): _text(stored) for name, stored in rows}
+        exact = {name for name, stored in found.items() if stored == text}
+        return exact or {name for name, stored in found.items() if folded(stored) == folded(text)}
+
+    def texts(self) -> Iterator[list[tuple[ItemKey, str, str]]]:
+        """Yield (identifier as key, title, text) of the documents, in batches."""
+        cursor = self._database.execute("select id, title, text from documents order by n")
+        while batch := cursor.fetchmany(_BATCH_ROWS):
+            yield [(ItemKey(_text(name)), _text(title), _text(text)) for name, title, text in batch]
+
+    def characters(self) -> int:
+        """Return the number of bytes of all titles and texts."""
+        (count,) = self._database.execute(
+            "select sum(length(title) + length(text)) from documents"
+        ).fetchone()
+        return int(count or 0)
 
     def corpus_lines(self) -> Iterator[str]:
         """Yield each document as a line of corpus.jsonl, without line end."""
@@ -294,6 +311,7 @@ class _Identifiers:
         self._place: dict[str, str] = {}
         self._made: set[str] = set()
         self._joined: set[str] = set()
+        self._near: set[str] = set()
         for key, place in keys:
             if not key.id:
                 continue
@@ -329,8 +347,11 @@ class _Identifiers:
                     f"its text is that of {len(same)} {self._what} identifiers, {' and '.join(sorted(same)[:2])}"
                 )
             if same:
-                self._joined.add(text)
                 name = next(iter(same))
+                if name not in self._made:
+                    self._joined.add(text)
+                if self._spill is not None and self._spill[name][1] != text:
+                    self._near.add(text)
             elif text in self._text or (self._spill is not None and text in self._spill):
                 name = text
             else:
@@ -350,6 +371,11 @@ class _Identifiers:
         if self._joined:
             sentences.append(
                 f"{several} known by their text, which got the identifier of the same text: {len(self._joined)}"
+            )
+        if self._near:
+            sentences.append(
+                f"{several} known by a text that differs in case and white space alone from that of another, and are "
+                f"taken for it: {len(self._near)}"
             )
         return sentences
 
@@ -519,7 +545,7 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
     It is refused if the identifier has another text there.
     """
     outcome = spill.add(name, item)
-    if outcome == "other":
+    if outcome == "other" and item.key.id:  # else it is known by its text, whatever its case and white space
         counts._count_refused(
             item.where, f"document '{name[:60]}' has another text elsewhere; the first is kept"
         )
@@ -545,6 +571,7 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
     if not choices.allow_disjoint:
         _refuse_two_collections(files)
     files = _known_by_identifier(files)
+    files = _with_sources(files, spill, choices, merged.notes)
     queries = _Identifiers("query", _query_keys(files))
     judged_docs = (item.doc for file in files for item in file.items if isinstance(item, Judgment))
     docs = _Identifiers("document", ((doc, "") for doc in judged_docs), spill)
@@ -660,6 +687,107 @@ def _with_identifier(item: Item) -> Item:
         if isinstance(item, (Judgment, ByWords, Ranking))
         else item
     )
+
+
+def _with_sources(
+    files: Sequence[ImportedFile], spill: DocumentSpill, choices: Choices, notes: list[str]
+) -> Sequence[ImportedFile]:
+    """Return the files with the documents that judged or returned texts quote in place of these texts.
+
+    A judged text that several documents hold is refused. Raises BadValue if most texts are in no document of a corpus,
+    unless `choices` allows it.
+    """
+    judged, others = _texts_alone(files)
+    hops = {
+        text: [ItemKey(text=bare)]
+        for text in judged
+        if text not in others and (bare := without_hop(text)) != text
+    }
+    if hops:
+        files = [replace(file, items=tuple(_with_keys(file, hops, {}))) for file in files]
+        judged, others = _texts_alone(files)
+        notes.append(f"marks of Ragas, such as <1-hop>, taken off reference texts: {len(hops):,}")
+    named = {doc.id for file in files for item in file.items for doc in docs_of(item)}
+    corpus = any(name not in named for name in spill)  # else it holds only what was judged or returned
+    sought = judged | others if corpus else judged
+    pool = {} if corpus else {folded(text): text for text in others}
+    rest = [
+        text
+        for text in sought
+        if not (folded(text) in pool or text in named or text in spill or spill._ids_of(text))
+    ]
+    if not rest or not (spill or pool):
+        return files
+    _refuse_endless(len(rest), "texts", spill.characters() + sum(map(len, pool)))
+    returned = [(ItemKey(text=text), "", text) for text in pool.values()]
+    keys, several, without = dict[str, Sequence[ItemKey]](), dict[str, str](), list[str]()
+    for text, quotation in quotations(rest, chain(spill.texts(), [returned])).items():
+        sources = quotation.sources()
+        if len(sources) == 1 or (sources and not quotation.holders and text not in others):
+            keys[text] = sources
+        elif len(sources) > 1 and text not in others:
+            first = " and ".join(f"'{key.id or key.text[:40]}'" for key in sources[:2])
+            several[text] = f"'{text[:40]}' stands in {len(sources):,} documents, such as {first}"
+        else:
+            without.append(text)
+    of = f"of {len(sought):,}"
+    if corpus and 2 * len(without) > len(sought) and not choices.allow_disjoint:
+        raise BadValue(
+            f"documents: {len(without):,} {of} texts of documents, such as '{without[0][:60]}', stand in none of the "
+            f"{len(spill):,} documents, nor consist of any, so they may be of other documents; name documents by "
+            "identifiers, or add `choices={'allow_disjoint': True}`, which makes a document of each"
+        )
+    whole = sum(len(sources) == 1 for sources in keys.values())
+    counts = {
+        "texts that stand within one document, which is taken for them": whole,
+        "texts that consist of several documents, which are taken for them": len(keys) - whole,
+        "texts that stand in no document, and became documents themselves"
+        if corpus
+        else "reference texts that stand in no text returned, and count as not found": len(without),
+    }
+    notes += [f"{what}: {count:,} {of}" for what, count in counts.items() if count]
+    return [replace(file, items=tuple(_with_keys(file, keys, several))) for file in files]
+
+
+def _texts_alone(files: Sequence[ImportedFile]) -> tuple[dict[str, None], dict[str, None]]:
+    """Return (texts, without identifier, of judged documents, those of others)."""
+    judged, others = dict[str, None](), dict[str, None]()
+    for file in files:
+        own = {(item.where, item.doc.text) for item in file.items if isinstance(item, Judgment)}
+        for item in file.items:
+            docs = [item.key] if isinstance(item, Document) and (item.where, item.key.text) not in own else []
+            texts = [doc.text for doc in (*docs, *docs_of(item)) if doc.text and not doc.id]
+            (judged if isinstance(item, Judgment) else others).update(dict.fromkeys(texts))
+    return judged, others
+
+
+def docs_of(item: Item) -> tuple[ItemKey, ...]:
+    """Return the documents that an item judges or ranks."""
+    return (item.doc,) if isinstance(item, Judgment) else item.docs if isinstance(item, Ranking) else ()
+
+
+def _with_keys(
+    file: ImportedFile, keys: Mapping[str, Sequence[ItemKey]], several: Mapping[str, str]
+) -> Iterator[Item]:
+    """Yield the items of a file, of which documents known by these texts have these keys.
+
+    several: {text: why it is refused as a judged document}.
+    """
+
+    def found(key: ItemKey) -> Sequence[ItemKey]:
+        return keys.get(key.text, (key,)) if not key.id else (key,)
+
+    for item in file.items:
+        if isinstance(item, Judgment) and not item.doc.id and item.doc.text in several:
+            file.counts._count_refused(item.where, several[item.doc.text])
+        elif isinstance(item, Judgment):
+            yield from (replace(item, doc=key) for key in found(item.doc))
+        elif isinstance(item, Document) and (item.key.id or item.key.text not in several):
+            yield from (replace(item, key=key) for key in found(item.key) if key == item.key or not key.id)
+        elif isinstance(item, Ranking):
+            yield replace(item, docs=tuple(found(doc)[0] for doc in item.docs))
+        elif not isinstance(item, Document):
+            yield item
 
 
 def _query_keys(files: Sequence[ImportedFile]) -> Iterator[tuple[ItemKey, str]]:
