@@ -124,6 +124,32 @@ def test_an_import_asks_about_pairs_in_a_file_called_results(tmp_path):
         weir.import_files([str(tmp_path / "results.csv")], str(tmp_path / "out"))
 
 
+@pytest.mark.parametrize(
+    ("names", "cells", "graded"),
+    [
+        ("anna,ben,comment", ["0,2,bla", "1,,bla", "0,0,x"], "anna, ben"),
+        ("anna", ["0", "1", ""], "anna"),
+        ("ok", ["yes", "no", "no"], "ok"),
+        ("year,weight", ["2019,0.5", "2020,0.25", "2019,1"], ""),
+        ("version", ["1", "1", "1"], ""),
+    ],
+)
+def test_an_import_names_columns_of_few_small_numbers_as_grades_first(tmp_path, names, cells, graded):
+    rows = [f"{query},{doc},{cell}" for (query, doc), cell in zip(PAIRS, cells, strict=True)]
+    (tmp_path / "wide.csv").write_text("\n".join([f"query_id,doc_id,{names}", *rows]) + "\n")
+    with pytest.raises(WeirError) as error:
+        weir.import_files([tmp_path / "wide.csv"], tmp_path / "out")
+    said = str(error.value)
+    assert ("may be relevant or returned" in said) == (not graded)
+    if graded:
+        assert f"{graded} beside 'doc_id' may be grades; add `columns='grade={graded.split(',')[0]}'`" in said
+        assert ("weir labels people" in said) == (", " in graded)
+        done = weir.import_files([tmp_path / "wide.csv"], tmp_path / "out", f"grade={graded.split(',')[0]}")
+        assert done.whole["judgments"]["test"] == sum(
+            not cell.startswith(",") and cell != "" for cell in cells
+        )
+
+
 def test_pairs_with_a_grade_column_warn_of_nothing(tmp_path):
     (tmp_path / "three.csv").write_text("query_id,doc_id,relevance\nq1,d1,2\n")
     with warnings.catch_warnings():

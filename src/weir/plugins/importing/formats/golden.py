@@ -13,11 +13,12 @@ from typing import Any
 
 from weir.core.rounding import counted
 from weir.errors import BadValue
-from weir.files.column_names import field_names, fold, identifier_names, of_role, usual
+from weir.files.column_names import field_names, fold, identifier_names, is_label, of_role, usual
 from weir.files.formats import MISSING
 from weir.plugins.importing.cells import (
     MEANT,
     Cells,
+    grade_value,
     has_value,
     identifier,
     is_grade,
@@ -514,6 +515,15 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         name = roles["doc"]
         if _names_pairs(contents, roles):
             return _judged
+        if graded := _like_grades(contents, layout, rows):
+            said, first = ", ".join(graded[:6]) + ", ..." * (len(graded) > 6), graded[0]
+            raise BadValue(
+                f"{contents.path}: {said} beside '{name}' may be grades; add `columns='grade={first}'`"
+                + ", or one of the others (weir labels people and weir labels agree compare them; to join them, write "
+                "a row for each grade and say `choices={'judges': 'majority'}`)"
+                * (len(graded) > 1)
+                + f"; if they are none, `columns='relevant={name}'` or `columns='retrieved={name}'`"
+            )
         raise BadValue(
             f"{contents.path}: the documents in '{name}' may be relevant or returned; add `columns='relevant={name}'`, "
             f"`columns='retrieved={name}'`, or the column of grades"
@@ -536,6 +546,22 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         f"{contents.path}: the whole numbers in '{name}' may be grades or scores; add "
         f"`as_kind={ {contents.path.name: 'qrels'} }` or `as_kind={ {contents.path.name: 'run'} }`"
     )
+
+
+_LARGE_GRADE = 10
+
+
+def _like_grades(contents: Contents, layout: _Layout, rows: list[TableRow]) -> list[str]:
+    """Return the columns without a role that hold several small whole numbers, or words such as yes and no."""
+    found = []
+    for name in contents.columns:
+        values = [dict.get(row.fields, name) for row in rows]
+        numbers = {number(grade_value(value)) for value in values} - {None}
+        whole = all(one.is_integer() and 0 <= one <= _LARGE_GRADE for one in numbers if one is not None)
+        free = name not in layout.roles.values() and is_label(name) is not False
+        if free and whole and len(numbers) > 1 and kind_of_values(values) == "grade":
+            found.append(name)
+    return found
 
 
 def _names_pairs(contents: Contents, roles: Mapping[str, str]) -> bool:
