@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-import weir.api.rows  # noqa: F401 - by which comparisons are printed
+import weir.api.comparison_tables  # by which comparisons are printed
 from weir.core.scores import Scores
 from weir.core.strings import Ids
 from weir.stats.compare import Comparison, ComparisonMethod, compared, table
 from weir.stats.distributions import student_quantile, student_tail
 from weir.stats.order_agreement import rbo
 from weir.stats.power import detectable, power
-from weir.stats.resampling import Draws, fewest
+from weir.stats.resampling import Draws, fewest, percentiles, ratio_interval, share_bounds
 from weir.stats.significance import CORRECTIONS, TESTS, adjusted, p_values
 
 # Tenths, so that ties and equal values are common.
@@ -121,3 +121,26 @@ def test_overlap_is_symmetric_and_within_bounds(a, b, p):
     assert 0 <= rbo(a, b, p) <= 1
     assert rbo(a, b, p) == pytest.approx(rbo(b, a, p), abs=1e-12)
     assert rbo(a, a, p) == pytest.approx(1, abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(6, 12), st.integers(1, 4), st.sampled_from([0.0, 0.25, 1.0]))
+def test_no_interval_of_resamples_is_without_width(queries, each, kept):
+    """What no resample changes says nothing of chance: a share has Wilson's interval, all else has none."""
+    of = np.full(queries, float(each))
+    assert math.isnan(ratio_interval((kept * of, of))[0])
+    assert np.isnan(percentiles(np.full((50, 2), kept))).all()
+    share = ratio_interval((kept * of, of), share=True)
+    if kept in (0.0, 1.0):
+        assert share == share_bounds(kept * of.sum(), int(of.sum()))
+        assert share[0] < share[1]
+    grades = {f"q{q}": {f"d{d}": (q + d) % 2 for d in range(each)} for q in range(queries)}
+    [same] = weir.labels.agree(grades, grades)
+    for name, value, low, high in same.values:
+        if name == "accuracy":
+            assert (value, high) == (1.0, 1.0)
+            assert low == share_bounds(queries * each, queries * each)[0]
+        else:
+            assert math.isnan(low)
+            assert math.isnan(high)
+    assert "no interval" in str(same)

@@ -184,3 +184,21 @@ def test_killed_in_the_middle_it_goes_on(sets, server, tmp_path):
     seen = Counter(manners.prompts())
     assert 30 * 9 <= len(seen) <= 30 * 10  # nine windows of a pool of 50, ten of 51
     assert sum(seen.values()) - len(seen) <= 2  # what was out when it was killed
+
+
+def test_the_table_of_the_page_is_what_a_grid_prints(sets, shared, tmp_path, capsys):
+    """Means and intervals: a page that is written by hand is older than the numbers that it shows."""
+    ranks = shared / "data" / "birco" / "pickles" / "ranks"
+    page = (Path(__file__).parents[2] / "docs" / "birco.md").read_text(encoding="utf-8")
+    number = r"(\d\.\d{4} \[\d\.\d{4}, \d\.\d{4}\])"
+    shown = re.findall(rf"^\| .*?`([^`]+)` \| {number} \| {number} \|$", page, re.MULTILINE)
+    assert len(shown) == 4
+    for place, name in enumerate(SETS, 1):
+        rows = {row[0]: row[place] for row in shown}
+        systems = [one if one.startswith("pool") else f'run("{ranks / name / one}.pickle")' for one in rows]
+        grid = ["run", "-d", f"birco-{name}", "-m", "nDCG@10", "-o", str(tmp_path / name)]
+        assert main([*grid, *(part for one in systems for part in ("-s", one))]) == 0
+        printed = capsys.readouterr().out
+        for system, found in rows.items():
+            line = next(one for one in printed.splitlines() if re.search(rf"{re.escape(system)}  ", one))
+            assert found in " ".join(line.replace("*", "").split()), (system, line)

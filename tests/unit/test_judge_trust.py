@@ -139,7 +139,7 @@ def test_a_judge_that_changes_its_mind_is_seen_and_its_noise_is_no_gullibility(
 
 def test_a_change_that_moves_grades_both_ways_is_no_gullibility():
     before = np.ones(10)
-    for rose, fell, gullible in ((1, 1, False), (4, 3, False), (8, 0, True), (9, 1, True)):
+    for rose, fell, gullible in ((1, 1, False), (1, 0, False), (4, 3, False), (8, 0, True), (9, 1, True)):
         after = np.repeat([2.0, 0.0, 1.0], [rose, fell, 10 - rose - fell])
         assert probed("position", before, after, 0.0).gullible is gullible
 

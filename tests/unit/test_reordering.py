@@ -158,7 +158,7 @@ def test_intervals_of_ratios_are_those_of_means_where_each_query_counts_one():
     assert ratio_interval((values, ones), generator[0]) == pytest.approx(
         interval(values, generator[1]), abs=1e-12
     )
-    assert ratio_interval((values, ones), generator[2], (values, ones)) == (0, 0)
+    assert all(map(math.isnan, ratio_interval((values, ones), generator[2], (values, ones))))  # never varies
     assert all(math.isnan(end) for end in ratio_interval((values, 0 * ones), np.random.default_rng(1)))
     with pytest.raises(BadValue, match="level"):
         ratio_interval((values, ones), np.random.default_rng(1), level=1)

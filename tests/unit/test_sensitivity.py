@@ -38,6 +38,7 @@ from weir.plugins.llm.studies import (
 )
 from weir.plugins.llm.study_tables import SENSITIVITIES
 from weir.services.requests import Limits
+from weir.stats.resampling import share_bounds
 
 TEXTS = {
     f"d{n:02}": f"river weir {'abcdefghijklmnopqrstuvwxyz'[n % 26]}{n} worth {n * 37 % 60}" for n in range(60)
@@ -207,7 +208,8 @@ def test_pairs_in_both_orders(server, dataset):
                           "but what no answer decides",)  # fmt: skip
     manners.say = first_always
     flips = studied(dataset, system.replace("#m", "#n"), samples=2).samples.flips
-    assert (flips.flipped, flips.first, flips.low, flips.high) == (1, 1, 1, 1)
+    assert (flips.flipped, flips.first, flips.high) == (1, 1, 1)
+    assert flips.low == share_bounds(72, 72)[0]  # by Wilson, as no resample is otherwise
 
 
 @pytest.mark.parametrize(("judge", "found_out"), [(blind, False), (first_always, True)])

@@ -19,6 +19,7 @@ from weir.measures.evaluate import Conventions, scores_of
 from weir.measures.measure import Measure
 from weir.stats.label_agreement import (
     STATISTICS,
+    accuracy_bounds,
     binary_table,
     bounds,
     cohen_kappa,
@@ -120,8 +121,8 @@ class Calibration:
 def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
     """Return the agreement of a model's labels with people's, and whether it passes.
 
-    It passes if the interval's lower end reaches `least` on at least FEWEST_PAIRS pairs of `fewest()`
-    queries. NaN without pairs; raises BadValue for more than MOST_LABELS distinct grades.
+    It passes if the interval's lower end, or a value that no resample changes, reaches `least` on at least FEWEST_PAIRS
+    pairs of `fewest()` queries. NaN without pairs; raises BadValue for more than MOST_LABELS distinct grades.
     """
     if not len(shared_pairs(people, model)[0]):
         return Calibration(least, math.nan, math.nan, math.nan, 0, 0, math.nan, False)
@@ -134,11 +135,15 @@ def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibrati
         return cohen_kappa(binary_table(table, int(np.searchsorted(tables.labels, least.cut))))
 
     value = statistic(whole)
-    low, high = bounds([statistic(table) for table in drawn_tables(tables.table)])
+    drawn = list(drawn_tables(tables.table))
+    low, high = bounds([statistic(table) for table in drawn])
+    if least.statistic == "accuracy":
+        low, high = accuracy_bounds(whole, drawn)
     pairs, queries = int(whole.sum()), len(tables.table)
     enough = pairs >= FEWEST_PAIRS and queries >= fewest()
     bias = STATISTICS["bias"](whole, tables.labels)
-    return Calibration(least, value, low, high, pairs, queries, bias, bool(enough and low >= least.least))
+    surely = value if math.isnan(low) else low  # the same in every resample
+    return Calibration(least, value, low, high, pairs, queries, bias, bool(enough and surely >= least.least))
 
 
 @dataclass(frozen=True, eq=False)

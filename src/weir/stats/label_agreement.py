@@ -22,7 +22,7 @@ from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
 from weir.files.parsers import distinct_strings
 from weir.measures.measure import Measure
-from weir.stats.resampling import SEED, fewest, percentiles
+from weir.stats.resampling import SEED, fewest, or_nan, percentiles, share_bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,6 +295,8 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
     values = []
     for name, statistic in STATISTICS.items():
         low, high = bounds([statistic(table, tables.labels) for table in drawn])
+        if name == "accuracy":
+            low, high = accuracy_bounds(whole, drawn)
         values.append((name, statistic(whole, tables.labels), low, high))
     binary: list[tuple[float, float, float, float, float, float]] = []
     for cut in range(1, len(tables.labels)):
@@ -333,12 +335,18 @@ def binary_table(table: Int64, cut: int) -> Int64:
 
 
 def bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% interval (low, high) of resampled values, ignoring NaN; (NaN, NaN) if all are NaN."""
+    """Return the 95% interval (low, high) of resampled values, ignoring NaN; (NaN, NaN) if all are NaN or equal."""
     defined = [value for value in values if not math.isnan(value)]
-    if not defined:
-        return math.nan, math.nan
-    low, high = percentiles(np.array(defined)).tolist()
-    return low, high
+    return or_nan(percentiles(np.array(defined)).tolist()) if defined else (math.nan, math.nan)
+
+
+def accuracy_bounds(whole: Int64, drawn: Sequence[Int64]) -> tuple[float, float]:
+    """Return the 95% interval (low, high) of the share of equal labels in a confusion table: of resampled tables, by
+    Wilson where all are equal or none; (NaN, NaN) without tables."""
+    equal, total = int(np.trace(whole)), int(whole.sum())
+    if len(drawn) and equal in (0, total):
+        return share_bounds(equal, total)
+    return bounds([float(np.trace(table)) / float(table.sum()) for table in drawn])
 
 
 # Agreement of several raters.
@@ -453,7 +461,8 @@ def _agreement_tables(pairs: Sequence[Agreement]) -> tuple[Table, ...]:
             f"{count(one.pairs)} pairs of {count(one.queries)} queries are labelled by both{few(one.queries)}"
         )
         tables.append(sentences(f"{head}; {single}" if single else head))
-        tables += [_confusion_table(one), table_of(values), table_of(binary)]
+        tables.append(_confusion_table(one))
+        tables += [table_of(part, notes=without_interval(part, one.queries)) for part in (values, binary)]
     return tuple(tables)
 
 
@@ -508,7 +517,11 @@ def rater_tables(results: Sequence[ManyRaters]) -> tuple[Table, ...]:
             f"labels or more, {percent(one.missing)} of theirs are missing; {count(one.alone)} pairs have one alone"
             f"{few(one.queries)}"
         )
-        tables += [sentences(head), table_of(rates), table_of(values)]
+        tables += [
+            sentences(head),
+            table_of(rates),
+            table_of(values, notes=without_interval(values, one.queries)),
+        ]
     return tuple(tables)
 
 
@@ -518,6 +531,20 @@ RATERS = ResultKind("raters", ManyRaters, rater_tables)
 def few(queries: int) -> str:
     """Return a clause, "; no interval: ...", for too few queries; else ""."""
     return "" if queries >= fewest() else f"; no interval: fewer than {fewest()} queries"
+
+
+def without_interval(lines: Sequence[Sequence[str]], queries: int | None = None) -> list[str]:
+    """Return a note on values without an interval in the lines of a table, the header first; [] if there is none, and
+    for too few queries, which `few` tells.
+
+    queries: None if they differ.
+    """
+    places = [place for place, name in enumerate(lines[0]) if name == "95% interval"]
+    why = "no resample of the queries changes the value"
+    if queries is None:
+        why = f"fewer than {fewest()} queries, or {why}"
+    lacking = any(line[place] == "-" != line[place - 1] for line in lines[1:] for place in places)
+    return [f"-: no interval: {why}"] * (lacking and (queries is None or queries >= fewest()))
 
 
 def bounds_shown(low: float, high: float) -> str:

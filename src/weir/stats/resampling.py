@@ -159,6 +159,7 @@ def _poisson_counts(
 # Bootstrap intervals of means over queries.
 
 _NO_VARIANCE = 1e-24
+_ROUNDING = 1e-11
 
 
 @dataclass(frozen=True)
@@ -176,10 +177,15 @@ def _check_level(level: float) -> None:
 
 
 def percentiles(samples: Float64, level: float = LEVEL) -> Float64:
-    """Return (low, high) of the central share `level` of samples along the first axis, float64[..., 2]."""
+    """Return (low, high) of the central share `level` of samples along the first axis, float64[..., 2].
+
+    NaN where samples never vary: a statistic that no resample changes says nothing of chance.
+    """
     # Efron and Tibshirani 1993, section 13.3.
     ends: Float64 = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return ends.T
+    lowest, highest = np.min(samples, axis=0), np.max(samples, axis=0)
+    varies = highest - lowest > _ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
+    return np.where(varies, ends, np.nan).T
 
 
 def fewest(level: float = LEVEL) -> int:
@@ -261,20 +267,25 @@ def ratio_interval(
     generator: np.random.Generator | None = None,
     less: tuple[Float64, Float64] | None = None,
     level: float = LEVEL,
+    share: bool = False,
 ) -> tuple[float, float]:
     """Return the bootstrap interval (low, high) of a ratio of two sums over queries, or of its difference
     from the ratio `less`.
 
     parts: (numerator, denominator) of each query, float64[queries] each; `less` likewise.
+    share: True if numerators count some of what denominators count: Wilson's bounds for all or none.
 
-    Leaves out resamples with a denominator of 0; (NaN, NaN) if none remains, and for fewer than `fewest` queries.
-    Raises BadValue for a level outside 0..1.
+    Leaves out resamples with a denominator of 0; (NaN, NaN) if none remains, if the ratio is the same in all, and for
+    fewer than `fewest` queries. Raises BadValue for a level outside 0..1.
     """
     _check_level(level)
     columns = np.stack([*parts, *(less or ())])
     columns = columns[:, np.lexsort(columns[::-1])]  # as in `mean_bounds`: bounds depend on the values alone
     if columns.shape[1] < fewest(level):
         return math.nan, math.nan
+    successes, trials = (float(part.sum()) for part in parts)
+    if share and trials and successes in (0.0, trials):
+        return share_bounds(successes, round(trials), level)
     draws = generator or np.random.default_rng(SEED)
     sums = _all_sums(columns, RESAMPLES, draws)
     sums = sums[(sums[:, 1::2] > 0).all(axis=1)]
@@ -467,7 +478,6 @@ def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws, geometr
 # Intervals by name.
 
 _DIFFERENCES_TOGETHER = 200
-_ROUNDING = 1e-11
 
 
 Bounds: TypeAlias = Callable[[Float64, Float64, Float64, float], Sequence[float]]

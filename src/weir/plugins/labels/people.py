@@ -27,6 +27,7 @@ from weir.stats.label_agreement import (
     many_raters,
     rater_tables,
     shared_pairs,
+    without_interval,
 )
 from weir.stats.preferences import Preference, PreferenceOrder, preference_order, preference_tables
 from weir.stats.resampling import interval
@@ -196,7 +197,7 @@ def _people_tables(results: Sequence[People]) -> tuple[Table, ...]:
                     ]
                     for k in kappas
                 ]
-                tables.append(table_of(lines))
+                tables.append(table_of(lines, notes=without_interval(lines)))
         tables += rater_tables([] if one.together is None else [one.together])
         if one.together is None:
             said = f"{counted(one.labels, 'grade')}; no pair of query and document has those of two people"

@@ -19,8 +19,17 @@ from weir.plugins.llm.panel import GRADE_PLACE, GradeScale, JudgeSettings, Judgi
 from weir.plugins.llm.wrong_answers import WrongAnswers, key_sentence
 from weir.plugins.questions.decision import Decision
 from weir.services.answers import SCORED_KINDS
-from weir.stats.label_agreement import bounds, bounds_shown, cohen_kappa, drawn_tables, few, label_tables
-from weir.stats.resampling import share_bounds
+from weir.stats.distributions import binomial_tail
+from weir.stats.label_agreement import (
+    accuracy_bounds,
+    bounds,
+    bounds_shown,
+    cohen_kappa,
+    drawn_tables,
+    few,
+    label_tables,
+)
+from weir.stats.resampling import LEVEL, share_bounds
 
 # Probes: changes of a passage that should not raise its grade, such as words of the query (arXiv 2501.17969).
 
@@ -137,7 +146,8 @@ def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int
 
 
 def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
-    """Return how many grades a probe raised and lowered, and whether the judge is gullible.
+    """Return how many grades a probe raised and lowered, and whether the judge is gullible: GULLIBLE_SHARE rise,
+    significantly more than fall (sign test), and the interval of the share lies above `noise`.
 
     before, after: float64[n], grades of the same pairs; `after` is NaN without a grade.
     noise: share of grades that rises without any change.
@@ -146,7 +156,8 @@ def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeRes
     rose, fell = int(np.sum(after[both] > before[both])), int(np.sum(after[both] < before[both]))
     count = int(both.sum())
     low, high = share_bounds(rose, count) if count else (float("nan"), float("nan"))
-    gullible = count > 0 and rose / count >= GULLIBLE_SHARE and low > max(noise, fell / count)
+    clear = binomial_tail(rose, rose + fell) <= 1 - LEVEL and low > noise
+    gullible = count > 0 and rose / count >= GULLIBLE_SHARE and clear
     return ProbeResult(name, count, rose, fell, low, high, len(after) - count, gullible)
 
 
@@ -332,10 +343,10 @@ def _consistency(by: str, first: Qrels, second: Qrels) -> LabelConsistency:
     tables = label_tables(first, second)
     whole = tables.table.sum(axis=0)
     drawn = list(drawn_tables(tables.table))
-    equal = [float(np.trace(table)) / float(table.sum()) for table in (whole, *drawn)]
+    equal = float(np.trace(whole)) / float(whole.sum())
     kappa = [cohen_kappa(table) for table in (whole, *drawn)]
     rose = float(np.triu(whole, 1).sum()) / float(whole.sum())
-    intervals = (equal[0], *bounds(equal[1:]), kappa[0], *bounds(kappa[1:]))
+    intervals = (equal, *accuracy_bounds(whole, drawn), kappa[0], *bounds(kappa[1:]))
     return LabelConsistency(by, int(whole.sum()), len(tables.table), *intervals, rose)
 
 
@@ -394,9 +405,9 @@ def _consistency_shown(one: LabelConsistency) -> str:
     bounds = "" if none else f" [{percent(one.equal_low)}, {percent(one.equal_high)}]"
     kappa = "kappa undefined, as all labels are one"
     if not math.isnan(one.kappa):
-        kappa = f"kappa {score(one.kappa)}" + (
-            "" if none else f" {bounds_shown(one.kappa_low, one.kappa_high)}"
-        )
+        same = "(no interval: the same in every resample)"
+        ends = same if math.isnan(one.kappa_low) else bounds_shown(one.kappa_low, one.kappa_high)
+        kappa = f"kappa {score(one.kappa)}" + ("" if none else f" {ends}")
     what = "the same grade" if one.by == "grade" else f"the same, {one.by},"
     pairs = f"{count(one.pairs)} pairs" if one.pairs > 1 else "one pair"
     return f"{what} for {percent(one.equal)}{bounds} of {pairs}, {kappa}{few(one.queries)}"

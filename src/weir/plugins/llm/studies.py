@@ -392,7 +392,7 @@ def _even_p(successes: int, trials: int, chance: float) -> float:
 def _interval(numerator: Float64, denominator: Float64) -> tuple[float, float]:
     if not denominator.any():
         return math.nan, math.nan
-    return ratio_interval((numerator, denominator))
+    return ratio_interval((numerator, denominator), share=True)
 
 
 def _share_bounds(found: Counter[str], of: Counter[str]) -> tuple[float, float]:

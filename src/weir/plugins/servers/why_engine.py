@@ -184,9 +184,17 @@ def _engine_settings(index: LiveIndex, evaluation: _Evaluation) -> Settings:
     if index.statistics:
         entries.append(("statistics", index.statistics))
     documents = {int(one["N"]) for one in constants.values() if "N" in one}
-    if documents and max(documents) != len(evaluation.dataset.corpus):
+    if documents and max(documents) not in counts_of_documents(evaluation.dataset.corpus):
         entries.append(("documents", count(max(documents))))
     return tuple(entries)
+
+
+def counts_of_documents(corpus: Corpus) -> set[int]:
+    """Return the numbers of documents that Lucene may count in a field of this collection: all, and the documents whose
+    title, text, or either is not empty."""
+    texts = corpus.text.lengths() > 0
+    titles = np.zeros(len(corpus), np.bool_) if corpus.title is None else corpus.title.lengths() > 0
+    return {len(corpus), *(int(np.count_nonzero(one)) for one in (texts, titles, texts | titles))}
 
 
 def _constants(index: LiveIndex, evaluation: _Evaluation) -> dict[str, dict[str, float]]:
