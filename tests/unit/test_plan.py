@@ -25,7 +25,9 @@ from weir.experiment.plan import (
     _asks_an_api,
     _between,
     _extended,
+    _extended_plan,
     _Probe,
+    _Subject,
     plan_notes,
     planned,
     planned_total,
@@ -171,6 +173,42 @@ def test_a_range_holds_what_a_line_within_the_noise_comes_to(first, step, more, 
     low, high = _between(documents, probes[-1:] if not step else probes, "index")
     assert 0 <= low <= whole * (1 + 1e-9)
     assert whole <= high * (1 + 1e-9)
+
+
+@given(
+    st.lists(st.floats(0.98, 1.02), min_size=1, max_size=2),
+    st.floats(50, 2000),
+    st.integers(17, 10**6),
+    st.sampled_from([255, 500, 20_000]),
+)
+def test_memory_of_probes_that_do_not_differ_is_not_multiplied(noise, base, documents, second):
+    """Most of the memory is the process's own, so one probe tells no upper end, and equal ones a narrow range."""
+    sizes = [16, min(second, documents)][: len(noise)]
+    probes = [_Probe(n, 1.0, 1e4, 0.01, base * off) for n, off in zip(sizes, noise, strict=True)]
+    plan = Planned("c", "bm25", documents, 4)
+    one = _extended_plan(
+        _Subject("c", documents, 4, (9.0, 9.0), None),
+        plan,
+        parse_system("bm25"),
+        10,
+        probes,
+        [],
+        precise=False,
+    )
+    assert (one.peak_range is None) == (len(probes) == 1)
+    assert (one.peak_range is None) == any("memory is that of 16 documents" in note for note in one.notes)
+    if one.peak_range is not None:
+        low, high = one.peak_range
+        assert low <= one.peak_mb <= high
+        assert high <= base * (1.1 + 0.11 * documents / (sizes[1] - sizes[0]))
+
+
+def test_seconds_in_all_have_a_range():
+    cells = [
+        Planned("c", "bm25", 9, 4, (2, 4), 3.0, 1.0, index_range=(2.0, 9.0), search_range=(0.5, 51.0)),
+        Planned("d", "bm25", 9, 4, (2, 4), 3.0, None, index_range=(2.0, 9.0)),
+    ]
+    assert "7.0 s in all (4.5 s to 69 s), less what systems share" in " ".join(map(str, plan_notes(cells)))
 
 
 def test_a_collection_that_is_not_here_is_stood_in_for(monkeypatch):

@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from weir.core.results import ResultKind
-from weir.core.rounding import bytes_text, count, duration
+from weir.core.rounding import bytes_text, count, counted, duration
 from weir.core.scores import Note
 from weir.core.strings import Int64
 from weir.core.tables import Table, sentences, table_of
@@ -219,6 +219,7 @@ class Planned:
     search_range: tuple[float, float] | None = None
     disk_range: tuple[float, float] | None = None
     peak_range: tuple[float, float] | None = None
+    """None also where probes of one size alone were made, whose memory is the least that is taken."""
     asks: tuple[tuple[str, int, float, float | None], ...] = ()
     """(key of the questions, prompts, tokens, dollars) for each language model; equal keys are asked once."""
 
@@ -357,7 +358,7 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
     ]
     quick, failed = _Probes(), dict[str, BadValue]()
     if probed and not precise:
-        watch(f"{len(subjects)} collections  probes", 0, 1)
+        watch(f"{counted(len(subjects), 'collection')}  probes", 0, 1)
         try:
             quick = _probe_samples(subjects, probed, experiment.k, deadline)
         except BadValue:
@@ -506,10 +507,13 @@ def _extended_plan(
     if last.peak_mb - first.peak_mb > NOISE_MB:
         peak = _extended(subject.documents, (first.documents, first.peak_mb), (last.documents, last.peak_mb))
     grown = (("search", search, last.search, searched), ("memory", peak, last.peak_mb, subject.documents))
+    # Most memory is no document's, so that of one size says nothing of another.
+    one_size = first.documents == last.documents < subject.documents
+    peak_range = None if one_size else _between(subject.documents, probes, "peak_mb")
     notes += [
         f"{cost} is that of {last.documents} documents, in which no growth could be seen: at least"
         for cost, value, measured, whole in grown
-        if precise and value == measured and last.documents < whole
+        if (precise or (cost == "memory" and one_size)) and value == measured and last.documents < whole
     ]
     rankings_bytes = RUN_LINE_BYTES * subject.queries * min(k, subject.documents)
     size = last.bytes / last.documents * subject.documents + rankings_bytes
@@ -533,7 +537,7 @@ def _extended_plan(
         index_range=_between(subject.documents, probes, "index"),
         search_range=(low * subject.queries, high * subject.queries),
         disk_range=(min(least, size), max(least, size)),
-        peak_range=_between(subject.documents, probes, "peak_mb"),
+        peak_range=peak_range,
     )
 
 
@@ -559,8 +563,8 @@ def _estimated_candidates(subject: _Subject, system: Pipeline, k: int) -> tuple[
 
 def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float, float]:
     # Both probes may be off by the noise between equal runs; the line rises, at most in proportion. With one probe, or
-    # if the larger took less (the first may have loaded compiled code), the range runs from the last value to that
-    # value in proportion.
+    # if the larger took less time (the first may have loaded compiled code), the range runs from the last value to
+    # that value in proportion.
     first, last = probes[max(0, len(probes) - 2)], probes[-1]
     v1, v2 = (
         float({"index": p.index, "search": p.search, "peak_mb": p.peak_mb}[name]) for p in (first, last)
@@ -571,7 +575,7 @@ def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float
     more = documents - last.documents
     most = (v2 + off2) / last.documents
     low = high = most
-    if first.documents < last.documents and v1 <= v2:
+    if first.documents < last.documents and (v1 <= v2 or name == "peak_mb"):
         step = last.documents - first.documents
         low, high = ((v2 - v1 + sign * (off1 + off2)) / step for sign in (-1, 1))
     else:
@@ -777,8 +781,9 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
     notes = []
     if probed:
         least, most = min(p[0] for p in probed), max(p[1] for p in probed)
+        upto = f" to {count(most)}" if most > least else ""
         notes.append(
-            f"extended along a line from runs on {count(least)} to {count(most)} documents, one after the other "
+            f"extended along a line from runs on {count(least)}{upto} documents, one after the other "
             "on this machine as it is now; what is stored already takes no time again"
         )
     cells: dict[str, list[Planned]] = {}
@@ -797,7 +802,11 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
         )
     seconds = [s for one in results for s in (one.index_seconds, one.search_seconds) if s is not None]
     if len(results) > 1 and seconds:
-        notes.append(f"{duration(sum(seconds))} in all, less what systems share: each stage is made once")
+        low, high = (sum(_seconds_at(one, end) for one in results) for end in (0, 1))
+        notes.append(
+            f"{duration(sum(seconds))} in all ({duration(low)} to {duration(high)}), less what systems share: each "
+            "stage is made once"
+        )
     return [Note(note) for note in notes]
 
 
@@ -819,13 +828,7 @@ def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: fl
 
     probed = [one for one in plans if one.index_seconds is not None or one.search_seconds is not None]
     middle = [(one.index_seconds or 0.0) + (one.search_seconds or 0.0) for one in probed]
-    ends = [
-        [
-            _end(one.index_seconds, one.index_range, end) + _end(one.search_seconds, one.search_range, end)
-            for one in probed
-        ]
-        for end in (0, 1)
-    ]
+    ends = [[_seconds_at(one, end) for one in probed] for end in (0, 1)]
     times = [total_time(middle), *map(total_time, ends)]
     machines = f"{count(capacity.machines)} machine{'s' * (capacity.machines > 1)}"
     at_once = f"{count(capacity.cells)} cell{'s' * (capacity.cells > 1)} at once"
@@ -844,5 +847,7 @@ def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: fl
     )
 
 
-def _end(value: float | None, between: tuple[float, float] | None, end: int = 1) -> float:
-    return (value or 0.0) if between is None else between[end]
+def _seconds_at(one: Planned, end: int) -> float:
+    """Return the seconds of index and search at an end of their ranges, 0 or 1."""
+    costs = ((one.index_seconds, one.index_range), (one.search_seconds, one.search_range))
+    return sum((value or 0.0) if ends is None else ends[end] for value, ends in costs)
