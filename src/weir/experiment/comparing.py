@@ -148,8 +148,11 @@ def compared_tables(
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
 ) -> Iterator[ScoreTable]:
-    """Yield the score table of each comparison that `compare_grid` makes, in its order, with its errors, except
-    tables of one query."""
+    """Yield the score table of each comparison that `compare_grid` makes, across collections too, in its order; tables
+    of one query are passed over.
+
+    Takes the arguments of `compare_grid`, and raises its errors when iterated.
+    """
     for tables in _tables_of_measures(cells, measures, baseline):
         yield from (t for t in tables if t.comparable)
         units = units_across(tables)
