@@ -614,9 +614,14 @@ def system_of(
     fetch: bool = False,
     judged: str = "",
 ) -> SystemScores:
-    """Return the scores of the only system in a results folder, or of judgments and a run, to save as a baseline.
+    """Return the scores of one system, to save as a baseline.
 
-    Takes the arguments of `gate_inputs`. Raises BadValue for other paths, several systems and missing judgments.
+    paths: a results folder, or judgments and a run.
+    measures: by default GATED.
+    conventions, collection, judged: of a run, as in `gate_inputs`.
+    systems, fetch: of a folder, as in `gate_inputs`.
+
+    Raises BadValue for other paths, several systems, and judgments that are missing or changed.
     """
     names = [str(m) for m in measures] or [GATED]
     if len(paths) == 2:
