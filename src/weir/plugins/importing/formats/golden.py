@@ -13,7 +13,7 @@ from typing import Any
 
 from weir.core.rounding import counted
 from weir.errors import BadValue
-from weir.files.column_names import field_names, fold, identifier_names, of_role, usual
+from weir.files.column_names import field_names, fold, identifier_names, is_label, of_role, usual
 from weir.files.formats import MISSING
 from weir.plugins.importing.cells import (
     MEANT,
@@ -96,6 +96,29 @@ def _looks_like_several(name: str) -> bool:
     return bool(_SEVERAL.search(name)) or alike or files
 
 
+def _members(rows: list[TableRow], column: str, between: str) -> Iterator[object]:
+    for row in rows:
+        value = row.fields.seen(column)
+        with suppress(ValueError):  # refused where it is read
+            value = value if (members := listed(value)) is None else members
+        yield value.split(between) if between and isinstance(value, str) else value
+
+
+def _several_in_cell(value: object) -> str:
+    shown = " ".join(plain_text(value).split())[:60]
+    return (
+        f"'{shown}' looks like several documents in one cell; name the mark between them, as in "
+        "`choices={'between': '|'}`, or write them as a JSON list"
+    )
+
+
+def _are_lists(cells: list[str], between: str) -> bool:
+    """Return True if cells hold several identifiers: with the mark `between` them, else if half of them look so."""
+    if between:
+        return any(between in cell for cell in cells)
+    return 2 * sum(map(_looks_like_several, cells)) > len(cells)
+
+
 @dataclass(frozen=True)
 class _Layout:
     roles: Mapping[str, str]
@@ -105,6 +128,8 @@ class _Layout:
     """Query texts have no blanks and serve as identifiers."""
     by_text: bool = False
     """Documents are known by their texts."""
+    returned_by_text: bool = False
+    """Documents of `retrieved` are."""
     chosen: Mapping[str, str] = field(default_factory=dict)
     """Role -> field, as the user chose."""
     between: str = ""
@@ -193,8 +218,8 @@ def _has_role(fields: Mapping[str, Any], *roles: str) -> bool:
     return any(fold(name) in role_names for name in fields)
 
 
-def _flattened(row: TableRow) -> TableRow:
-    fields, groups = Cells(), dict[str, Cells]()
+def _flattened(chosen: Collection[str], row: TableRow) -> TableRow:
+    fields, groups, renamed = Cells(), dict[str, Cells](), list[str]()
     for name in row.fields:
         if fold(name) in field_names().inner and plain_text(dict.get(row.fields, name))[:1] == "{":
             with suppress(ValueError):  # a text that only begins so
@@ -204,16 +229,18 @@ def _flattened(row: TableRow) -> TableRow:
         if is_group and not (value and all(number(one) is not None for one in value.values())):
             groups[name] = value
             for inner, one in value.items():
-                twice = inner in row.fields or inner in fields
-                fields[f"{name}.{inner}" if twice else inner] = one
-                if twice:
-                    value.take(inner)
+                # `chunks` within `gold` are relevant, as `gold_chunks` are.
+                relevant = fold(f"{name}.{inner}") in field_names().every("relevant") and inner not in chosen
+                whole = relevant or inner in row.fields or inner in fields
+                fields[f"{name}.{inner}" if whole else inner] = one
+                renamed += [inner] * (whole and inner not in row.fields)
         else:
             fields[name] = value
     if not groups:
         return row
     row.fields.take(*groups)
     row.fields.track_with(fields, *groups.values())
+    row.fields.take(*(inner for inner in renamed if inner not in fields))
     return TableRow(row.where, fields)
 
 
@@ -281,7 +308,8 @@ def _word_fields(columns: list[str], used: Collection[str]) -> dict[str, str]:
 
 
 def _layout(contents: Contents, between: str = "") -> tuple[_Layout, list[TableRow]]:
-    rows = _with_lists(contents, [_flattened(row) for row in _records(contents)])
+    chosen = contents.roles.values()
+    rows = _with_lists(contents, [_flattened(chosen, row) for row in _records(contents)])
     columns = list(dict.fromkeys(name for row in rows for name in row.fields))
     roles = roles_of(columns, contents.roles, contents.path, rows)
 
@@ -299,7 +327,12 @@ def _layout(contents: Contents, between: str = "") -> tuple[_Layout, list[TableR
             roles["relevant"] = roles.pop("doc")
     elif "query" in roles and "text" in roles and not {"relevant", "retrieved", "answer"} & set(roles):
         roles["doc"] = roles.pop("text")  # a query beside the text of a document
-    if "retrieved" in contents.roles and kind("retrieved") == "name" and "doc" not in roles:
+    if (
+        "retrieved" in contents.roles
+        and kind("retrieved") == "name"
+        and not {"doc", "relevant"} & set(roles)
+        and not _are_lists([plain_text(row.fields.seen(roles["retrieved"])) for row in rows], between)
+    ):
         roles["doc"] = roles.pop("retrieved")  # a row for each document
     if "score" in roles:
         roles.pop("distance", None)
@@ -308,10 +341,11 @@ def _layout(contents: Contents, between: str = "") -> tuple[_Layout, list[TableR
     texts = [plain_text(dict.get(row.fields, roles["query"])) for row in rows] if "query" in roles else []
     texts_are_ids = bool(texts) and "query_id" not in roles and all(map(is_identifier, filter(None, texts)))
     named = roles.get("doc", roles.get("relevant", ""))
-    values = [row.fields.seen(named) for row in rows]
-    by_text = bool(named) and names_texts(named, values)
+    by_text = bool(named) and names_texts(named, _members(rows, named, between))
     words = _word_fields(columns, roles.values())
-    return _Layout(roles, words, texts_are_ids, by_text, contents.roles, between), rows
+    returned = roles.get("retrieved", "")
+    returned_by_text = bool(returned) and names_texts(returned, _members(rows, returned, between))
+    return _Layout(roles, words, texts_are_ids, by_text, returned_by_text, contents.roles, between), rows
 
 
 def _evidence(contents: Contents) -> str:
@@ -417,6 +451,11 @@ def _rows(
     by_split = read in (_judged, _golden)  # only judgments are kept apart by split
     told_apart = {role: name for role, name in layout.roles.items() if role != "split" or by_split}
     refuse_collections(contents.path, known, told_apart)
+    relevant = layout.roles.get("relevant", "")
+    if known and relevant and not any(has_value(dict.get(row.fields, relevant)) for row in known):
+        raise BadValue(
+            f"'{relevant}' is empty for every query, as in a template; expected relevant documents for some"
+        )
     items = list(read(layout, known))  # before the queries: what it leaves is their metadata
     refused = {item.where for item in items if isinstance(item, Refused)}
     refused -= {item.where for item in items if isinstance(item, (Judgment, ByWords, Ranking))}
@@ -519,7 +558,7 @@ def _like_grades(contents: Contents, layout: _Layout, rows: list[TableRow]) -> l
         values = [dict.get(row.fields, name) for row in rows]
         numbers = {number(grade_value(value)) for value in values} - {None}
         whole = all(one.is_integer() and 0 <= one <= _LARGE_GRADE for one in numbers if one is not None)
-        free = name not in layout.roles.values()
+        free = name not in layout.roles.values() and is_label(name) is not False
         if free and whole and len(numbers) > 1 and kind_of_values(values) == "grade":
             found.append(name)
     return found
@@ -557,7 +596,9 @@ def _queries(layout: _Layout, rows: list[TableRow], others: set[str]) -> Iterato
         if key == ItemKey():
             yield Refused(row.where, "neither an identifier nor a text of the query")
             continue
-        unanswerable = nothing_answers(row.fields, layout.of(row, "relevant"))
+        relevant = layout.of(row, "relevant")
+        blank = bool(layout.between) and isinstance(relevant, str) and not relevant.strip()
+        unanswerable = nothing_answers(row.fields, [] if blank else relevant)
         answer = layout.of(row, "answer")
         more = row.fields.rest({*apart, "answer"} if has_value(answer) else apart)
         if has_value(answer):
@@ -573,11 +614,6 @@ def _queries(layout: _Layout, rows: list[TableRow], others: set[str]) -> Iterato
             for doc in docs:
                 yield from doc.document(row.where)
         queries.setdefault(key, []).append((row, more, unanswerable))
-    name = layout.roles.get("relevant", "")
-    if queries and name and not any(has_value(dict.get(row.fields, name)) for row in rows):
-        raise BadValue(
-            f"'{name}' is empty for every query, as in a template; expected relevant documents for some"
-        )
     differing: Counter[str] = Counter()
     of_rows = _fields_of_rows([more for _, more, _ in told] for told in queries.values())
     for key, told in queries.items():
@@ -649,10 +685,17 @@ def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
     members = layout.documents(row, "retrieved")
     if failure := failure_of(row.fields):
         raise ValueError(failure)
+    if isinstance(members, str) and _looks_like_several(members):
+        raise ValueError(_several_in_cell(members))
+    if isinstance(members, str) and layout.between:
+        members = [members.strip()] if has_value(members) else []
     if not isinstance(members, list):
         raise ValueError(f"no list in '{name}'")
     docs = [member_of(one, layout.chosen) for one in members]
     ranked = [one for one in docs if one is not None]
+    if layout.returned_by_text:
+        keys = [one.key if one.key.text else ItemKey("", one.key.id.strip()) for one in ranked]
+        ranked = [replace(one, key=key) for one, key in zip(ranked, keys, strict=True)]
     if len(ranked) < len(docs):
         raise ValueError(f"a member of the list '{name}' names no document")
     told = [one.grade for one in ranked if one.grade not in (None, "")]
@@ -697,6 +740,10 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
         return
     grade = layout.of(row, "grade") if "grade" in layout.roles else 1
     grade = "" if grade is None else grade  # a blank grade is refused
+    name = layout.roles["relevant"]
+    if titles := _titles(name, value):
+        yield LeftOut(f"numbers of sentences in {name}", 1)
+        value = titles
     if isinstance(value, Cells) and not _is_graded(value):
         value = [value]
     if isinstance(value, dict):
@@ -714,7 +761,10 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
             if isinstance(one, dict):
                 yield from _object(layout, key, row, one, own)
             elif isinstance(one, list):
-                yield Refused(row.where, "a list within the list of relevant documents; expected identifiers")
+                yield Refused(
+                    row.where,
+                    "a list within the list of relevant documents; expected identifiers, or an object of their grades",
+                )
             elif _names_nothing(one):
                 yield LeftOut(f"'{plain_text(one)}' in {layout.roles['relevant']}", 1)
             else:
@@ -722,14 +772,23 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
                     layout, key, row, one, own.get(identifier(one), "") if isinstance(own, dict) else own
                 )
     elif not layout.by_text and _looks_like_several(plain_text(value)):
-        shown = " ".join(plain_text(value).split())[:60]
-        yield Refused(
-            row.where,
-            f"'{shown}' looks like several documents in one cell; name the mark between them, as in "
-            "`choices={'between': '|'}`, or write them as a JSON list",
-        )
+        yield Refused(row.where, _several_in_cell(value))
     else:
         yield from _one(layout, key, row, value, grade)
+
+
+def _titles(name: str, value: object) -> list[object]:
+    """Return the titles of HotpotQA's supporting facts, pairs of a title and the number of a sentence or two lists of
+    them; [] for other fields."""
+    if fold(name.rpartition(".")[2]) != "supportingfacts":
+        return []
+    if isinstance(value, Cells) and isinstance(titles := value.seen("title"), list):
+        take_whole(value)
+        return list(dict.fromkeys(titles))
+    pairs = (
+        [one for one in value if isinstance(one, list) and len(one) == 2] if isinstance(value, list) else []
+    )
+    return list(dict.fromkeys(plain_text(title) for title, _ in pairs)) if pairs == value else []
 
 
 def _is_graded(value: Cells) -> bool:
