@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -198,9 +200,42 @@ def test_judgments_of_documents_in_a_collection_of_chunks_are_refused():
         corpus=chunks, queries={"q1": "word1", "q2": "word2"}, qrels={"q1": ["d1"], "q2": ["d2"]}, name="mine"
     )
     with pytest.raises(
-        BadValue, match=r"no document in common: .*; the collection has parts of them: judge the parts"
+        BadValue,
+        match=r"no document in common: .*; the collection has parts of them: .* RUN OUT --collapse '#'",
     ):
         weir.benchmark(mine, ["bm25"], ["nDCG@10"])
+
+
+@pytest.mark.parametrize("mark", ["#", "::", "_", "-", "/", "/p"])
+@pytest.mark.parametrize("given", ["dicts", "run", "file", "frame"])
+def test_a_ranking_of_chunks_says_how_it_becomes_one_of_judged_documents(tmp_path, mark, given):
+    chunks = {f"q{n}": {f"d{n}{mark}{part}": 9.0 - part for part in range(3)} for n in range(5)}
+    qrels = weir.Qrels.of({f"q{n}": [f"d{n}"] for n in range(5)})
+    weir.Run.of(chunks).save(tmp_path / "chunks.trec")
+    rows = [(query, doc, score) for query, row in chunks.items() for doc, score in row.items()]
+    values = {
+        "dicts": chunks,
+        "run": weir.Run.of(chunks),
+        "file": tmp_path / "chunks.trec",
+        "frame": dict(zip(("query_id", "doc_id", "score"), zip(*rows, strict=True), strict=True)),
+    }
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        weir.evaluate(qrels, values[given], ["R@5"])
+    said = [str(one.message) for one in caught if "parts of judged ones" in str(one.message)]
+    assert len(said) == (mark != "/p")
+    for one in said:
+        assert f"such as 'd0{mark}0'; weir data convert RUN OUT --collapse '{mark}'" in one
+        documents = weir.Run.of(chunks).collapsed(mark)
+        assert weir.evaluate(qrels, documents, ["R@5"]).mean_values().tolist() == [1.0]
+
+
+def test_judged_chunks_are_no_parts_of_documents():
+    judged, run = {"q1": {"d1": 1, "d2#0": 1}}, {"q1": {"d1#0": 2.0, "d1#1": 1.0}}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        weir.evaluate(judged, run, ["R@5"])
+    assert not [one for one in caught if "parts" in str(one.message)]
 
 
 LONG = {f"d{i}": " ".join(f"river w{i}x{j}" for j in range(100)) for i in range(8)}

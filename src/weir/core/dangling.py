@@ -96,8 +96,12 @@ def refuse_strangers(qrels: Qrels, queries: Ids | None, docs: Ids | None, collec
         elif _all_in(judged_other, known):
             file = f"the file of its {kinds[kind]} holds {other_kind}"
             cause = f"{file}: all judged {other_kind}, such as {judged_other[0]!r}, are in it"
-        elif kind == "document" and all(_has_parts(whole, known) for whole in judged[:EXAMPLES]):
-            cause = "the collection has parts of them: judge the parts, or rank whole documents (weir data convert)"
+        elif kind == "document" and all(parts := [_a_part(whole, known) for whole in judged[:EXAMPLES]]):
+            mark = next(iter(parts_of_known(parts, judged)), "SEP")
+            cause = (
+                "the collection has parts of them: judge the parts, or rank without judgments, and score the rankings "
+                f"of documents that weir data convert RUN OUT --collapse '{mark}' writes"
+            )
         raise BadValue(
             f"{collection}: the collection and its judgments have no {kind} in common: of {len(known):,} in the "
             f"collection one is {known[0]!r}, of {len(judged):,} judged ones {judged[0]!r}{f'; {cause}' * bool(cause)}"
@@ -108,8 +112,10 @@ def _all_in(some: Ids, of: Ids) -> bool:
     return len(some) > 0 and bool((of.codes(some.strings) >= 0).all())
 
 
-def _has_parts(name: str, docs: Ids) -> bool:
-    return any(one.startswith(name) and one != name and not one[len(name)].isalnum() for one in docs)
+def _a_part(name: str, docs: Ids) -> str:
+    return next(
+        (one for one in docs if one.startswith(name) and one != name and not one[len(name)].isalnum()), ""
+    )
 
 
 def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
@@ -271,6 +277,25 @@ def _probable_cause(names: list[str], docs: Ids) -> str:
     spreadsheet = sum(bool(_NUMBER.fullmatch(name) or _DATE.fullmatch(name)) for name in names)
     most, text = max([*found, (spreadsheet, "a spreadsheet may have made numbers or dates of identifiers")])
     return text if 2 * most >= len(names) else ""
+
+
+PART = re.compile(r"(.+?)(#|::?|\||/|@|[-_])\d+")
+"""Matches an identifier of a part, such as a chunk: that of the document, a mark, and a number."""
+NUMBERED_PARTS = re.compile(r"[#:|/@_-]\d+\n")
+"""Finds a mark and a number at the end of a line."""
+
+
+def parts_of_known(names: Collection[str], known: Ids) -> dict[str, list[str]]:
+    """Return {mark: names} for names of parts of known documents, such as d1#3 of d1, while no known one is a part."""
+    found = {name: match for name in names if (match := PART.fullmatch(name))}
+    codes = known.codes([match[1] for match in found.values()])
+    marks: dict[str, list[str]] = {}
+    for (name, match), code in zip(found.items(), codes, strict=True):
+        if code >= 0:
+            marks.setdefault(match[2], []).append(name)
+    if not marks or any((match := PART.fullmatch(name)) and match[2] in marks for name in known.tolist()):
+        return {}
+    return marks
 
 
 def spelled_otherwise(names: Collection[str], known: Ids) -> dict[str, set[str]]:

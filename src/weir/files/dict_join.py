@@ -9,13 +9,13 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, islice, pairwise, repeat
-from operator import contains
+from operator import contains, itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.dangling import NUMBERED, SAMPLE, TOP, spelled_otherwise
+from weir.core.dangling import NUMBERED, NUMBERED_PARTS, PART, SAMPLE, TOP, spelled_otherwise
 from weir.core.judged import Groups, Judged, descending_grades
 from weir.core.order import tie_groups, tied, tied_at_end
 from weir.core.qrels import grade_column
@@ -245,10 +245,10 @@ def _refuse_odd_identifiers(*tables: Rows) -> None:
 
 def _refuse_other_spellings(judgments: Rows, rankings: Rows) -> None:
     none: Row = {}
-    unjudged = list(
+    pairs = list(
         islice(
             (
-                name
+                (query, name)
                 for query, row in rankings.items()
                 for name in islice(row, TOP)
                 if name not in judgments.get(query, none)
@@ -256,12 +256,16 @@ def _refuse_other_spellings(judgments: Rows, rankings: Rows) -> None:
             SAMPLE,
         )
     )
+    unjudged = list(map(itemgetter(1), pairs))
     queries = list(rankings.keys() - judgments.keys())[:SAMPLE]
     some = islice((name for row in judgments.values() for name in islice(row, TOP)), SAMPLE)
     try:
         text = "\n".join(["", *unjudged, *queries, *some, *islice(judgments, SAMPLE), ""])
     except TypeError:  # numbers
         return
+    for query, name in pairs if NUMBERED_PARTS.search(text) else ():
+        if (part := PART.fullmatch(name)) and part[1] in judgments.get(query, none):
+            raise _Unusual
     if NUMBERED.search(text) or (text.lower() != text and text.upper() != text):
         docs = Ids.of(dict.fromkeys(chain.from_iterable(judgments.values())))
         if spelled_otherwise(unjudged, docs) or spelled_otherwise(queries, Ids.of(judgments)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from weir.core.dangling import COMPOSITION, SAMPLE, TOP, composed_otherwise, spelled_otherwise
+from weir.core.dangling import COMPOSITION, SAMPLE, TOP, composed_otherwise, parts_of_known, spelled_otherwise
 from weir.core.judged import Judged, own_documents
 from weir.core.order import Ties, close_as_floats, compared, float_ranks, ranks
 from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_number
@@ -262,7 +262,7 @@ def _read_parts(
             say_order(source.name, numbers.order or OrderCounts())
             numbers.alike.update(name for name in others.tolist() if name.encode() in numbers.others)
             strangers = [name.decode("utf-8", "replace") for name in numbers.others]
-            _say_alike(source.name, numbers.alike, ((numbers.unjudged, docs), (strangers, queries)))
+            _say_alike(source.name, numbers.alike, (numbers.unjudged, docs), (strangers, queries))
             return results, numbers
         except _InterleavedError:
             how = replace(how, whole=True)
@@ -278,10 +278,23 @@ def _top_unjudged(doc: Int32, cuts: Int64) -> Int64:
 
 
 def _say_alike(
-    name: object, composed: set[str], unjudged: Iterable[tuple[Collection[str], Ids | None]]
+    name: object,
+    composed: set[str],
+    docs: tuple[Collection[str], Ids | None],
+    queries: tuple[Collection[str], Ids | None],
 ) -> None:
     kinds = {COMPOSITION: composed}
-    for names, judged in unjudged:
+    unjudged, judged = docs
+    for mark, parts in ({} if judged is None else parts_of_known(unjudged, judged)).items():
+        one, several = (
+            "document that counts as unjudged is a part",
+            "documents that count as unjudged are parts",
+        )
+        warn_of_ranking(
+            f"{name}: at least {counted(len(parts), one, several)} of judged ones, such as {min(parts)!a}; "
+            f"weir data convert RUN OUT --collapse '{mark}' ranks whole documents"
+        )
+    for names, judged in (docs, queries):
         for words, found in ({} if judged is None else spelled_otherwise(names, judged)).items():
             kinds.setdefault(words, set()).update(found)
     for words, alike in kinds.items():
@@ -495,7 +508,7 @@ def say_spelled_otherwise(name: object, run: Run, qrels: Qrels) -> None:
     codes = qrels.docs.codes(run.docs.strings)[run.doc]
     docs = run.docs.take(np.unique(run.doc[_top_unjudged(codes, run.ptr)])).tolist()
     queries = run.queries.take(np.flatnonzero(qrels.queries.codes(run.queries.strings) < 0)).tolist()
-    _say_alike(name, composed, ((docs, qrels.docs), (queries, qrels.queries)))
+    _say_alike(name, composed, (docs, qrels.docs), (queries, qrels.queries))
 
 
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:

@@ -175,7 +175,8 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
         notes.append(
             Note(
                 f"none of the first 10 documents is judged ({', '.join(strangers[:LISTED_CELLS])}{more}); judgments "
-                "may name documents otherwise, such as whole ones where chunks are returned",
+                "may name documents otherwise, such as whole ones where chunks are returned (weir data convert RUN OUT "
+                "--collapse '#')",
                 decisive=True,
             )
         )
