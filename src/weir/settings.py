@@ -27,11 +27,11 @@ class Settings:
     mirror: str | None
     """Address of a copy with the published layout, tried first (WEIR_MIRROR)."""
     api_budget: str | None = None
-    """Maximal cost of API requests in one run (WEIR_API_BUDGET)."""
+    """Most requests, tokens or dollars of APIs in one run, such as "5 dollars, 1000 requests" (WEIR_API_BUDGET)."""
     api_price: str | None = None
     """Dollars for a million tokens, such as "0.15 in, 0.6 out" (WEIR_API_PRICE)."""
     api_rate: str | None = None
-    """Requests or tokens a minute (WEIR_API_RATE)."""
+    """Most requests or tokens a minute, such as "60 requests" (WEIR_API_RATE)."""
     llm: str | None = None
     """Default language model (WEIR_LLM)."""
     device: str = "auto"

@@ -104,3 +104,22 @@ def test_texts_returned_are_the_references_that_they_equal(tmp_path, as_table):
     imported(tmp_path, "t.csv" if as_table else "t.jsonl", content)
     _, judged, runs = written(tmp_path / "out")
     assert list(runs["t"][Q])[1:] == list(judged[Q])
+
+
+@pytest.mark.parametrize("spans", [[], [{"input": "red shoes", "output": ["c"]}]])
+def test_a_test_run_of_deepeval_has_contexts_unless_it_has_a_trace(tmp_path, spans):
+    case = {
+        "name": "n",
+        "input": "red shoes",
+        "expectedOutput": "e",
+        "context": ["a"],
+        "retrievalContext": ["b", "a"],
+    }
+    content = json.dumps({"testCases": [case], "retrieverSpans": spans, "testPassed": 1})
+    report = imported(tmp_path, "t.json", content)
+    counts = report.files[0]["counts"]
+    assert (counts.get("judgments", 0), counts["rankings"]) == ((0, 1) if spans else (1, 1))
+    assert report.files[0]["kind"] == ("deepeval-trace" if spans else "deepeval-goldens")
+    if not spans:
+        _, judged, runs = written(tmp_path / "out")
+        assert list(runs["t"][Q])[1:] == list(judged[Q])

@@ -160,18 +160,18 @@ def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
 
     width: "page" or "column".
 
-    Raises MissingExtra for .png or .pdf without vl-convert-python.
+    Raises MissingExtra for all but .svg without vl-convert-python.
     """
     text = svg(chart, WIDTHS_PX[width], key=True)
     data = text.encode()
-    if path.suffix != ".svg":
+    suffix = path.suffix.lower()
+    if suffix != ".svg":
         vl_convert = require("vl_convert", package="vl-convert-python")
         # The converter has 72 pixels in an inch, SVG has 96.
         sized = _SIZE.sub(
             lambda m: f'width="{float(m[1]) * 0.75:g}" height="{float(m[2]) * 0.75:g}"', text, 1
         )
-        pdf = path.suffix == ".pdf"
-        data = vl_convert.svg_to_pdf(sized) if pdf else vl_convert.svg_to_png(sized, ppi=PNG_DPI)
+        data = vl_convert.svg_to_pdf(sized) if suffix == ".pdf" else vl_convert.svg_to_png(sized, ppi=PNG_DPI)
     write_bytes(path, data)
 
 
@@ -454,11 +454,13 @@ def _left_out(own: Sequence[Efficiency], single: bool, names: SystemNumbers) -> 
 def front(
     points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True, way: int = 1
 ) -> tuple[tuple[int, bool], ...]:
-    """Return the Pareto front of points with small x and good y, left to right: ((index of a point, True if separable
-    from the one before), ...).
+    """Return the Pareto front of points with small x and good y, left to right: ((index of a point, True if it is the
+    first or separable from the one before), ...).
 
     separable: returns True if two points, by index, surely differ.
-    way: 1 if more y is better, -1 if less, 0 for no front.
+    way: 1 if more y is better, -1 if less; () for 0.
+
+    Of equal points the first stands there. No coordinate may be NaN.
     """
     on_front: list[tuple[int, bool]] = []
     for number in sorted(range(len(points) if way else 0), key=lambda n: (points[n].x, -way * points[n].y)):

@@ -392,7 +392,8 @@ def cells_of(
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> ResultSet[PublishedScore]:
-    """Return the published scores of a collection, model and measure, by default all; with a note if there are none.
+    """Return the published scores of a collection, model and measure, by default all; with a note if there are none, or
+    if the collection is published by another name.
 
     dataset: a name or reference, or the path of a collection, which is known by its judgments.
     model: the whole name, or words that only its name has.

@@ -38,7 +38,10 @@ def relevant_per_query(qrels: Qrels) -> Int64:
 
 
 def ceilings(subject: Subject) -> dict[str, float]:
-    """Return {measure: highest mean over all judged queries that a system can reach} for CEILINGS."""
+    """Return {measure: mean of the best possible rankings over all judged queries} for CEILINGS.
+
+    Raises BadValue without judgments.
+    """
     return score_run(subject.need_qrels(), subject.best, CEILINGS).means()
 
 

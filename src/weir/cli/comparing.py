@@ -175,12 +175,11 @@ def gate_command(
     run file, a folder of run files (paired by name), a results folder (or one result in it), or a baseline
     that --save wrote; QRELS, the judgments, come first if there is a run file.
 
-    The exit code is 0 for pass: the one-sided lower bound of candidate minus baseline is at least minus the
-    allowed drop, for every measure and dataset, so that a larger drop passes at most 1 time in 20; if all of
-    5 or more queries changed alike, there is no bound, and that change decides. It is 1 for fail: a mean
-    surely dropped, and by more than is allowed, corrected for all that is gated together, so that if nothing
-    dropped at most 1 gate in 20 fails. It is 3 if the queries are too few to tell, with the number that would
-    do; 2 for bad input.
+    Exit code 0, pass: for every measure and dataset, the one-sided lower bound of candidate minus baseline is at
+    least minus the allowed drop, so that a larger drop passes at most 1 time in 20. 1, fail: a mean surely dropped,
+    by more than is allowed; if nothing dropped, at most 1 gate in 20 fails, whatever is gated together. 2: bad input.
+    3: too few queries to tell, with the number that would do. If all of 5 or more queries changed alike, that change
+    decides.
 
     --by gates groups of queries too: a group can fail the gate, and need not pass it. Sides of different
     judgments are refused. The queries that lost most are named.

@@ -210,7 +210,7 @@ def present(
 def tell(notes: Iterable[Note], left_out: Iterable[Note] = (), details: bool = False) -> int:
     """Print notes, then notes on omitted data, on standard error; return 2 if data was omitted, else 0.
 
-    details: print an explanation with each note.
+    details: print an explanation with each of `notes`.
     """
     say_notes(notes, details)
     refused = list(left_out)

@@ -293,6 +293,8 @@ class Run:
     def permitted(self, masks: DocumentMasks) -> Run:
         """Return the run with only the documents that the masks permit.
 
+        masks: of the run's queries, in its order; a document unknown to them passes only for a query without a filter.
+
         Raises BadValue without document identifiers.
         """
         self.refuse_nameless()

@@ -220,7 +220,7 @@ class Strings:
 
     @staticmethod
     def packed(values: Sequence[bytes | memoryview]) -> Strings:
-        """Return a column of byte strings, which must be UTF-8."""
+        """Return a column of byte strings; that they are UTF-8 is not checked."""
         ptr = np.fromiter(accumulate(map(len, values), initial=0), np.int64, len(values) + 1)
         return Strings(np.frombuffer(b"".join(values), np.uint8), ptr)
 

@@ -148,8 +148,11 @@ def compared_tables(
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
 ) -> Iterator[ScoreTable]:
-    """Yield the score table of each comparison that `compare_grid` makes, in its order, with its errors, except
-    tables of one query."""
+    """Yield the score table of each comparison that `compare_grid` makes, across collections too, in its order; tables
+    of one query are passed over.
+
+    Takes the arguments of `compare_grid`, and raises its errors when iterated.
+    """
     for tables in _tables_of_measures(cells, measures, baseline):
         yield from (t for t in tables if t.comparable)
         units = units_across(tables)
@@ -611,9 +614,14 @@ def system_of(
     fetch: bool = False,
     judged: str = "",
 ) -> SystemScores:
-    """Return the scores of the only system in a results folder, or of judgments and a run, to save as a baseline.
+    """Return the scores of one system, to save as a baseline.
 
-    Takes the arguments of `gate_inputs`. Raises BadValue for other paths, several systems and missing judgments.
+    paths: a results folder, or judgments and a run.
+    measures: by default GATED.
+    conventions, collection, judged: of a run, as in `gate_inputs`.
+    systems, fetch: of a folder, as in `gate_inputs`.
+
+    Raises BadValue for other paths, several systems, and judgments that are missing or changed.
     """
     names = [str(m) for m in measures] or [GATED]
     if len(paths) == 2:

@@ -144,9 +144,9 @@ def order_damage(root: Path) -> str:
 
 
 def split_mark(dataset: str, split: str, of: object) -> str:
-    """Return a key for a split, different for collections of the same name.
+    """Return "dataset:split of", a key that tells collections of one name apart.
 
-    of: the fingerprint of its documents, or its place.
+    of: the fingerprint of the collection's documents, or its path.
     """
     return f"{dataset}:{split} {of}"
 
@@ -590,9 +590,9 @@ def _called(cell: ResultCell, dataset: str, unit: str = "") -> ResultCell:
 
 
 def open_cell(folder: Path | str) -> ResultCell:
-    """Return the finished result in a folder such as results/scifact/bm25-fa19b4d424, or the only one below it.
+    """Return the finished result in a folder such as results/scifact/bm25-fa19b4d424, or in a folder that holds one.
 
-    Raises FormatError without one, BadValue for several results or splits.
+    Raises FormatError if there is none, BadValue for several, or one scored on several splits.
     """
     folder = path_of(folder)
     if not folder.is_dir():

@@ -771,7 +771,9 @@ def settings_table(
 
 
 def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
-    """Return tables of gap, settings, effects of scoring again, and conclusion."""
+    """Return, for each result in turn, tables of its gap, settings, effects of scoring again (if scores differ) and
+    conclusion.
+    """
     tables = []
     for why in results:
         second = f"{_mean_shown(why, why.second_mean)} {why.second}" + (

@@ -56,9 +56,11 @@ COMPARED_TEXTS = 1 << 15
 
 
 def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
-    """Return (number of each text by first appearance, int64[n]; position of the first text with each number, int64).
+    """Return (code of each text, int64[n]; position of the first text with each code, int64[codes]).
 
-    start, length, hashes: of text i, data[start[i] : start[i] + length[i]].
+    Codes count from 0 in the order of first appearance.
+
+    start, length, hashes: position, bytes and hash of each text in `data`.
     """
     n = len(start)
     if n == 0:

@@ -129,9 +129,9 @@ def _from_json(source: BinaryIO, part: CollectionPart, roles: tuple[str, ...]) -
 
 
 def read_queries(part: CollectionPart) -> Queries:
-    """Return all queries of a file, with metadata.
+    """Return all queries of a file, in its order, with metadata; some may lack a text.
 
-    Raises FormatError for an invalid line or metadata, a repeated identifier, and no text.
+    Raises FormatError for an invalid line or metadata, a repeated identifier, and a file where no query has a text.
     """
     batches = list(read_documents(part, ("text", "query")))
     if sum(batch.null_texts for batch in batches) == sum(map(len, batches)):

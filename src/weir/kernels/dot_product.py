@@ -250,9 +250,11 @@ def scan(
     first: int, stop: int, k: int, best: BestKeys,
 ) -> int:  # fmt: skip
     """Add a block's best documents for queries first..stop-1 to `best`, and return the number of pairs scored
-    exactly.
+    exactly: all that the approximate products of packed vectors cannot rule out.
 
-    eight: panels and queries are bytes, not floats.
+    eight: panels and packed queries are bytes, not floats.
+    asked: exact vectors of the queries.
+    query_rows: the same, packed; their thresholds are overwritten.
     first: a multiple of ROWS.
     """
     words, lane, most = panels

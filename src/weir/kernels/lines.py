@@ -76,7 +76,8 @@ def first_below(word: np.uint64, bound: np.uint64) -> Int:
 
 @jit
 def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64) -> Int:
-    """Return the index of the first byte of a word that equals `one` or `other` or is below `bound`; 8 for none.
+    """Return the index, from the lowest byte, of the first byte of a word that equals `one` or `other` or is below
+    `bound`; 8 for none.
 
     one, other, bound: a byte, repeated eight times; the bound at most 128.
     """

@@ -464,8 +464,8 @@ def _checked(definition: Definition, key: str, value: object, default: Setting) 
 
 
 def all_within_unit(values: Float64) -> bool:
-    """Return True if all values are within 0..1 up to rounding, or NaN."""
-    # NaN is passed over. Sums of rounded quotients may end a few units in the last place above 1.
+    """Return True if no value is below 0, or above 1 by more than rounding; NaN is passed over."""
+    # Sums of rounded quotients may end a few units in the last place above 1.
     return not values.size or not (
         np.fmin.reduce(values, axis=None) < 0 or np.fmax.reduce(values, axis=None) > 1 + 1e-12
     )

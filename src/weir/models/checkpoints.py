@@ -138,7 +138,7 @@ def find_card(name: str) -> ModelCard | None:
 
 
 def of_family(name: str) -> ModelCard | None:
-    """Return the card of the model family of a name or path, the most specific; None if none fits."""
+    """Return the card of the most specific model family that a name or path fits; None if none does."""
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}
@@ -765,8 +765,9 @@ def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object]
 
 
 def text_limit(model: str, checkpoint: Checkpoint, own: int | None, stated: int) -> int:
-    """Return the maximum tokens of a text: `own`, else `stated`, cut at the architecture's positions; raises
-    BadValue if `own` exceeds them."""
+    """Return the most tokens of a text: the user's limit `own`, else `stated` or, if fewer, the positions of the
+    architecture; raises BadValue if `own` exceeds these.
+    """
     bound = checkpoint.positions
     if own is not None and bound and own > bound:
         raise BadValue(f"'{model}' reads {bound} tokens at most, not {own}")

@@ -570,8 +570,11 @@ class LoadedHosted:
     ) -> Iterator[Float32]:
         """Yield the vectors of texts in order, a block for each response, float32[n, dimensions].
 
-        A request is sent when its block is consumed, and halved if too large or too slow. Warns if the model
-        has changed since its first probe response. Raises ServiceError if the service fails.
+        done: called after each response with the number of texts finished so far.
+
+        Vectors compared by cosine have length 1. A request is sent when its block is consumed, and halved if too large
+        or too slow. Warns if the model has changed since its first probe response. Raises ServiceError if the service
+        fails, or a single text is too large.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts

@@ -315,7 +315,7 @@ class ConnectionWorker:
 
 
 class KeptAnswers(Protocol):
-    """A thread-safe store of answers."""
+    """A thread-safe, lasting store of answers, which says whether it has a key; answers are not read from it."""
 
     def __contains__(self, key: AnswerKey) -> bool: ...
 

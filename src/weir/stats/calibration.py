@@ -119,10 +119,11 @@ class Calibration:
 
 
 def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
-    """Return the agreement of a model's labels with people's, and whether it passes.
+    """Return the agreement of a model's labels with people's by the statistic of `least`, and whether it passes.
 
     It passes if the interval's lower end, or a value that no resample changes, reaches `least` on at least FEWEST_PAIRS
-    pairs of `fewest()` queries. NaN without pairs; raises BadValue for more than MOST_LABELS distinct grades.
+    pairs of `fewest()` queries. Without pairs all is NaN, and not passed. Raises BadValue for more than MOST_LABELS
+    distinct grades.
     """
     if not len(shared_pairs(people, model)[0]):
         return Calibration(least, math.nan, math.nan, math.nan, 0, 0, math.nan, False)

@@ -145,10 +145,11 @@ def plan(
     test: str = TEST,
     names: tuple[str, str] = ("first", "second"),
 ) -> PowerPlan:
-    """Return the power plan for two systems from their differences, float64[queries]; nothing is planned if
-    all are equal.
+    """Return the power plan for two systems from their differences, float64[queries]; without needs if all
+    differences are equal.
 
-    effects: true differences to find.
+    effects: true mean differences to find.
+    alpha: level of the test.
     wanted: required probability of finding them.
     test: "permutation", "t" or "bootstrap-shift".
 

@@ -105,10 +105,10 @@ class ScoreBounds:
 def score_bounds(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, highest: float = 0
 ) -> dict[str, ScoreBounds]:
-    """Return {run: bounds of its scores over all possible judgments of documents that are unjudged and in the
-    top k of any run}.
+    """Return {run: lowest, present and highest score of each query} over all possible judgments of documents that are
+    unjudged and in the top k of any run.
 
-    highest: grade that an unjudged document may get, if above the largest in `qrels`.
+    highest: grade that an unjudged document may get, if above the largest in `qrels`; 1 if neither is positive.
 
     Raises BadValue for a measure of unknown bounds, or without a cut-off of at most MOST_RANKS.
     """

@@ -544,7 +544,12 @@ def unanswered_outcome(conventions: Iterable[str]) -> str:
 
 
 def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
-    """Return a note on the number of unanswered queries and their effect."""
+    """Return a note that `missing` of `queries` judged queries are unanswered, and how they count.
+
+    conventions: text of the scoring rules.
+
+    From a share of MANY_UNANSWERED the note is decisive.
+    """
     convention = f" ({LEFT_OUT})" * (LEFT_OUT in conventions)
     return Note(
         f"{missing:,} of {queries:,} judged queries are not answered and "

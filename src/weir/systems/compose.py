@@ -187,7 +187,9 @@ class FunctionSystem:
 
 @dataclass(frozen=True, eq=False)
 class FunctionSearcher:
-    """Searches by a user's function; results beyond k are cut, unknown documents raise BadRanking."""
+    """Searches by a user's function, called with ({query: text} of all queries, k); cuts results beyond k, raises
+    BadRanking for unknown documents.
+    """
 
     name: str
     corpus: Corpus

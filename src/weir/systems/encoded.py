@@ -216,7 +216,10 @@ def open_rows(
 
 @dataclass(frozen=True, eq=False)
 class EncodedSearcher(Generic[L, Q, D]):
-    """Searches encoded documents by encoded queries."""
+    """Encodes queries and searches encoded documents.
+
+    A blank query finds nothing; a text that the encoder refuses raises BadValue.
+    """
 
     system: _System[L, Q]
     corpus: Corpus

@@ -258,7 +258,7 @@ class Titled(Protocol):
 
 @runtime_checkable
 class Remote(Protocol):
-    """A system on a server, whose search times are not measured."""
+    """A system on a server, which it names; its search times are not measured."""
 
     @property
     def service(self) -> str:
@@ -476,8 +476,10 @@ def folder_of(context: Context) -> Path:
 
 
 def searches_once_indexed(system: T) -> T:
-    """Make `search` of a class's unindexed systems raise NotIndexed, and return the class; other values
-    unchanged."""
+    """Change a class so that `search` before `index` raises NotIndexed, and return it.
+
+    A class with a `__getattr__`, and anything but a class, is returned unchanged.
+    """
     if isinstance(system, type) and not any("__getattr__" in vars(kind) for kind in system.__mro__):
         setattr(system, "__getattr__", _missing)  # noqa: B010  a method would hide all attributes from type checkers
     return system

@@ -241,8 +241,11 @@ def first_at(number: UInt16, low: int, high: int, wanted: np.uint16) -> int:
 
 @jit
 def first_whole(number: UInt16, upper: UInt16, first: int, low: int, high: int, wanted: int) -> int:
-    """Return the first posting in low..high of a list without ranges whose document is at least `wanted`; `high` if
-    there is none."""
+    """Return the position of the first posting in low..high - 1 whose document is at least `wanted`, else `high`.
+
+    number, upper: low and high 16 bits of the documents of a list without ranges, ascending.
+    first: position of the list in `upper`; the other positions count from it.
+    """
     while low < high:
         middle = (low + high) >> 1
         if (np.int64(upper[first + middle]) << 16 | np.int64(number[middle])) < wanted:

@@ -55,10 +55,11 @@ def binG(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
 @measure("nDCG_rel", choices=GAINS, within=TABLE)
 def nDCG_rel(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
-    """Mean of nDCG over the ranks of the relevant documents (of a gain above 0), each ranking cut there.
+    """Mean, over the relevant documents (of a gain above 0), of nDCG at the document's rank.
 
     A document that is not found has the nDCG of the whole ranking.
 
+    k: documents below are not found; the ideal ranking is not cut.
     gain: "linear", "exp" or a table such as "1=1,2=3", as in DCG.
 
     Source: trec_eval m_ndcg_rel.c.

@@ -294,13 +294,13 @@ def read_ir_metadata(path: Path | str) -> dict[str, Any]:
     path = Path(path)
     head = read_bytes(path, HEAD_BYTES).split(b"\n")
     comments = list(takewhile(lambda line: line.startswith(b"#"), head))
+    if not comments or comments[0][1:].strip() != START.encode():
+        return {}
     try:
         texts = b"\n".join(comments).decode("utf-8").split("\n")
     except UnicodeDecodeError:
         raise FormatError(path, "a comment that is not UTF-8", EXPECTED) from None
     lines = [text.rstrip().removeprefix("#").removeprefix(" ") for text in texts]
-    if lines[0].strip() != START:
-        return {}
     if END not in (ends := [line.strip() for line in lines]):
         raise FormatError(path, "a head that does not end", EXPECTED)
     yaml = require("yaml", "import-sources")

@@ -313,9 +313,9 @@ class Member:
         return number(self.grade) if self.score is None else self.score
 
     def relevance(self) -> object:
-        """Return the grade of a member of a list of relevant documents: its own, else its score, else 1.
+        """Return the grade of a listed relevant document: its own, else its whole-number score, else 1.
 
-        Raises ValueError for a score, without grade, that is a distance or has a fraction.
+        Raises ValueError if it has no grade, and its score is a distance or no whole number.
         """
         if self.grade is not None:
             return self.grade

@@ -898,7 +898,9 @@ def _judged_pairs(
 
 
 def _unknown_words(files: Sequence[ImportedFile], words: Mapping[str, float]) -> str:
-    """Return the words used as grades without a known number, as a choice such as "Exact=?,Partial=?"."""
+    """Return the words used as grades without a known number, as a choice such as "Exact=?,Partial=?"; at most
+    _WORDS_SHOWN.
+    """
     grades = (item.grade for file in files for item in file.items if isinstance(item, (Judgment, ByWords)))
     found = dict.fromkeys(
         str(grade)[:40]

@@ -115,12 +115,13 @@ def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
 def query_traces(
     cells: Sequence[ResultCell], query: str | None = None, verdicts: Collection[str] = ()
 ) -> list[QueryTrace]:
-    """Return each system's prompts about each query, with the stored answers; no request is sent.
+    """Return a trace of each query for each system that asks a language model, in the order of `cells`: its prompts,
+    with the stored answers; no request is sent.
 
     query: a query's identifier; None for all.
-    verdicts: keep only prompts with these verdicts (VERDICTS).
+    verdicts: keep only prompts with these verdicts (VERDICTS), and traces that have some.
 
-    Raises UnknownName for an unknown query or verdict; BadValue without an LLM re-ranker, after changes of
+    Raises UnknownName for an unknown query or verdict; BadValue if no system asks a language model, after changes of
     collection, settings or prompts, or without the first stage's rankings.
     """
     for kind in verdicts:

@@ -87,7 +87,7 @@ def _move_sentence(passage: str, query: str, _: GradeScale) -> str | None:
 
 
 def pad(passage: str, _: str, __: GradeScale) -> str:
-    """Return the passage followed by meaningless words, at least as long and 400 characters or more."""
+    """Return the passage followed by as many characters of meaningless words, at least 400."""
     repeats = max(MIN_PADDING_CHARACTERS, len(passage)) // len(PADDING) + 1
     return f"{passage} {PADDING * repeats}".strip()
 

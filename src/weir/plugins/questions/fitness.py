@@ -125,7 +125,7 @@ class Fitness:
 
     @property
     def verdict(self) -> str:
-        """ "fit" or "unfit"."""
+        """ "unfit" with any fault, else "fit"."""
         return "unfit" if self.faults else "fit"
 
 

@@ -93,10 +93,10 @@ def _names_in(tree: Json) -> Iterator[tuple[str, str | None]]:
 
 
 def filled_json(tree: Json, values: Values) -> Json:
-    """Return JSON with placeholders such as "{k}" replaced; raises UnknownName for a placeholder without a
-    value.
+    """Return JSON with placeholders such as "{k}" replaced in its values, not in its keys.
 
-    A text that is only a placeholder becomes its value with its type, or is left out for ABSENT.
+    A text that is only a placeholder becomes its value with its type; ABSENT is left out of objects and lists. Raises
+    UnknownName for a placeholder without a value.
     """
     if isinstance(tree, dict):
         parts = {key: filled_json(part, values) for key, part in tree.items()}

@@ -257,7 +257,7 @@ def _other_terms(first: Words, second: Words) -> list[tuple[str, str, str]]:
 
 @dataclass(frozen=True, eq=False)
 class _AnalysedQueries:
-    """The words of each query that two systems turn into different terms."""
+    """Words of each query that two systems turn into different terms, and Weir's analyzer nearest to an engine's."""
 
     by_query: tuple[tuple[tuple[str, str, str, str], ...], ...]
     """For each query (word, first term, second term, fields) of words with different terms."""
@@ -272,6 +272,7 @@ class _AnalysedQueries:
 
     @property
     def terms(self) -> tuple[_TermDifference, ...]:
+        """The differences, most frequent first."""
         counts = Counter(one for words in self.by_query for one in set(words))
         return tuple(
             _TermDifference(word, first, second, fields, n)

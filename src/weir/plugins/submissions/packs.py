@@ -60,7 +60,7 @@ _NAMED = 3  # paths of a note
 
 @dataclass(frozen=True, repr=False)
 class Pack:
-    """A pack's content in short: results held, size, hash, results left out."""
+    """Summary of a pack: the results in it, its bytes and hash, results left out, and paths that it reveals."""
 
     path: str
     digest: str

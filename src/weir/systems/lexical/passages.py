@@ -212,8 +212,8 @@ PASSAGES_PER_DOCUMENT = 3
 class Chunked:
     """Search passages of documents with a system, and rank the documents.
 
-    Passages are requested until the k best documents are certain. Source: Dai and Callan 2019. Raises
-    BadValue for bad settings.
+    Passages are requested until further ones cannot change the k best documents. Source: Dai and Callan 2019. Raises
+    BadValue for settings out of range.
     """
 
     system: Retriever = BM25()  # noqa: RUF009 - a frozen value

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class VectorSource(Protocol):
-    """Vectors, numbered from 0, that can be read in blocks."""
+    """Float32 vectors, numbered from 0, that can be read in blocks or by number."""
 
     @property
     def dimensions(self) -> int:

@@ -165,7 +165,7 @@ class Room:
 
     @contextmanager
     def table(self, write: bool = False) -> Iterator[Table]:
-        """Yield the state of the judging; with `write`, nobody else can write during the block."""
+        """Yield the state of the judging for a `with` block; with `write`, other writers wait until its end."""
         with self.journal.writing() if write else self.journal.reading() as standing:
             yield Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 

@@ -46,10 +46,11 @@ class Rooms:
         suggestions: Qrels | None = None,
         judges: Sequence[str] = (),
     ) -> Rooms:
-        """Open a folder of `weir labels pool`, or each such subfolder.
+        """Open a folder that `weir labels pool` wrote, or each such folder in it.
 
         collection: source of the texts; None takes those on the pools' sheets.
         suggestions: grades by a model.
+        judges: names of the judges who have a link of their own.
 
         Raises BadValue without pairs to judge.
         """
@@ -64,7 +65,7 @@ class Rooms:
         `golden-<collection>` typed queries, whose file is written anew.
 
         suggestions: grades by a model.
-        judges: judges with a URL.
+        judges: names of the judges who have a link of their own.
         """
         folder = results.resolve().with_name(results.resolve().name + BESIDE)
         rooms = Rooms(folder, results, tuple(judges), suggestions)

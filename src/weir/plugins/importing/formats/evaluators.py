@@ -32,7 +32,7 @@ from weir.plugins.importing.items import (
     text_of,
     value_at,
 )
-from weir.plugins.importing.readers import reader, when
+from weir.plugins.importing.readers import any_of, reader, when
 
 _ANSWERS = ("reference", "ground_truth", "ground_truths", "expected_answer", "expected_output", "answer")
 _BY_ID = ("reference_context_ids", "retrieved_context_ids")
@@ -151,25 +151,45 @@ def _nothing_answers(row: TableRow) -> bool:
     return nothing_answers(row.fields, *(dict.get(row.fields, name) for name in _REFERENCES))
 
 
+def _retriever_spans(contents: Contents) -> list[dict[str, Any]]:
+    cases = objects(contents.value, "testCases")
+    parts = [contents.value, *cases, *(case.get("trace") for case in cases)]
+    return [span for part in parts for span in objects(part, "retrieverSpans")]
+
+
+def _test_cases(contents: Contents) -> list[dict[str, Any]]:
+    if _retriever_spans(contents):
+        return []  # a trace has them in order, with scores
+    cases = objects(contents.value, "testCases")
+    given = (has_value(dict.get(case, name)) for case in cases for name in ("context", "retrievalContext"))
+    return cases if any(given) else []
+
+
 @reader(
     "deepeval-goldens",
     "goldens of DeepEval",
-    when(
-        "input with expected_output or a context",
-        lambda contents: (
-            "input" in contents.columns
-            and {"expected_output", "retrieval_context", "context"} & set(contents.columns)
+    any_of(
+        when(
+            "input with expected_output or a context",
+            lambda contents: (
+                "input" in contents.columns
+                and {"expected_output", "retrieval_context", "context"} & set(contents.columns)
+            ),
         ),
+        when("testCases with context or retrievalContext", _test_cases),
     ),
 )
 def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries with answers from goldens of DeepEval: `context` is relevant, `retrieval_context` a ranking."""
-    names, mark = ("context", "retrieval_context"), choices.between or "|"
-    yield from _used(contents.rows, names)
-    named = _some_named(contents.rows, names[:1])
-    for row in contents.rows:
-        yield from read_whole(row, partial(_one_golden, mark, named))
-    cells = (dict.get(row.fields, name) for row in contents.rows for name in names)
+    """Yield queries with answers from goldens and test runs of DeepEval: `context` is relevant, `retrieval_context` a
+    ranking."""
+    cases, mark = _test_cases(contents), choices.between or "|"
+    rows = [TableRow.of(f"test case {n}", case) for n, case in enumerate(cases, 1)] or contents.rows
+    names = ("context", "retrievalContext" if cases else "retrieval_context")
+    yield from _used(rows, names)
+    named = _some_named(rows, names[:1])
+    for row in rows:
+        yield from read_whole(row, partial(_one_golden, mark, named, names))
+    cells = (dict.get(row.fields, name) for row in rows for name in names)
     texts = (one.strip() for one in cells if isinstance(one, str))
     if alone := sum(bool(one) and one[0] != "[" and mark not in one for one in texts):
         yield FileRemark(
@@ -178,22 +198,15 @@ def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
         )
 
 
-def _one_golden(mark: str, named: bool, row: TableRow) -> Iterator[Item]:
-    relevant, returned = (
-        _context_keys(row.fields.get(name), mark) for name in ("context", "retrieval_context")
-    )
-    key, answer = text_key(row.fields, "input"), _answer(text_of(row.fields, "expected_output"))
+def _one_golden(mark: str, named: bool, names: tuple[str, str], row: TableRow) -> Iterator[Item]:
+    relevant, returned = (_context_keys(row.fields.get(name), mark) for name in names)
+    answer = _answer(text_of(row.fields, "expected_output", "expectedOutput"))
+    key = text_key(row.fields, "input")
     grades, metadata = [(doc, 1) for doc in relevant], {**row.fields.rest(answer), **answer}
     unanswerable = named and nothing_answers(row.fields, dict.get(row.fields, "context"))
     yield from query_items(
         key, row.where, "no input", metadata, grades, returned or None, unanswerable=unanswerable
     )
-
-
-def _retriever_spans(contents: Contents) -> list[dict[str, Any]]:
-    cases = objects(contents.value, "testCases")
-    parts = [contents.value, *cases, *(case.get("trace") for case in cases)]
-    return [span for part in parts for span in objects(part, "retrieverSpans")]
 
 
 @reader(
