@@ -214,6 +214,17 @@ def test_nothing_sticks_out_and_axe_finds_nothing(page, base):
             assert page.evaluate("document.scrollingElement.scrollWidth") <= width, (place, width)
 
 
+def test_a_table_wider_than_a_telephone_says_so(page, base):
+    hint = "getComputedStyle(document.querySelector('.weir-frame'), '::before').content"
+    page.set_viewport_size({"width": 220, "height": 900})
+    page.goto(base + "/")
+    page.wait_for_function("document.querySelector('.weir-frame').matches('.weir-more')")
+    assert "more columns on the right" in page.evaluate(hint)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.wait_for_function("!document.querySelector('.weir-frame').matches('.weir-more')")
+    assert page.evaluate(hint) == "none"
+
+
 def test_without_javascript_every_page_is_there(browser, base):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

@@ -592,7 +592,7 @@ def test_a_providers_usual_key_goes_to_its_own_address_only(place: Place, monkey
     place.load(key=None).encode(["a"])
     assert {asked.key for asked in place.manners.asked} == {None}
     place.manners.faults = [es.status(401)]
-    with pytest.raises(ServiceError, match="no key was sent: key='NAME' names the environment variable"):
+    with pytest.raises(ServiceError, match="no key was sent: `key='NAME'` names the environment variable"):
         place.load(key=None).encode(["a"])
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(ServiceError, match="environment variable OPENAI_API_KEY"):

@@ -409,6 +409,10 @@ def test_the_command_and_its_equal_say_the_same(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "out of reach" in out
     assert out.strip().endswith(repr(weir.labels.next_queries(*paths, width=0.0001)))
+    assert main(["labels", "estimate", *paths, "--next", "1", "-o", str(tmp_path / "sheet")]) == 0
+    assert "identifiers and no texts, as it is not known which collection it is of; --collection NAME" in (
+        capsys.readouterr().err
+    )
     (tmp_path / "labels").mkdir()
     Qrels.of(LENIENT).save(tmp_path / "labels" / "labels.tsv")
     judged = weir.labels.estimate(paths[0], tmp_path / "labels", paths[2])

@@ -118,6 +118,7 @@ def test_a_pool_is_judged_by_keys_alone(place):
     marked = ann.locator("mark").first.inner_text()
     pressed(ann, "n")
     assert f"“{marked}”" in ann.locator("textarea").input_value()
+    assert ann.get_by_role("button", name="save the note").is_visible()
     ann.keyboard.type("says it")
     pressed(ann, "Enter")
     assert "says it" in ann.locator("textarea").input_value()

@@ -228,6 +228,11 @@ def test_every_page_of_a_leaderboard_fits_a_telephone(browser, site):  # noqa: F
         for one in pages:
             opened.goto(one.as_uri())
             assert opened.evaluate("document.scrollingElement.scrollWidth") <= width, one
+            named, button = (
+                opened.locator(f".weir-top {part}").bounding_box() for part in ("strong", "button")
+            )
+            assert abs(named["y"] + named["height"] / 2 - button["y"] - button["height"] / 2) < 4, one
+            assert named["x"] >= 12, one
     opened.close()
 
 

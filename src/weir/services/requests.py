@@ -84,7 +84,7 @@ class Key:
     def hint(self) -> str:
         """Return a clause for messages: the variable that the key was taken from, or how to name one."""
         if self.variable is None:
-            return "no key was sent: key='NAME' names the environment variable that holds one"
+            return "no key was sent: `key='NAME'` names the environment variable that holds one"
         return f"the key was taken from {self.variable}"
 
 

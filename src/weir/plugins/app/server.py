@@ -356,6 +356,7 @@ def _statics() -> dict[str, tuple[str, bytes]]:
         "inter.woff2": ("font/woff2", (report / "inter.woff2").read_bytes()),
         "htmx.js": ("text/javascript", (own / "htmx.min.js").read_bytes()),
         "icon.svg": ("image/svg+xml", (own / "icon.svg").read_bytes()),
+        "frames.js": ("text/javascript", (report / "frames.js").read_bytes()),
         "app.js": ("text/javascript", (own / "app.js").read_bytes()),
         "judge.js": ("text/javascript", (own / "judge.js").read_bytes()),
     }

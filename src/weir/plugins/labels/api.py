@@ -58,6 +58,7 @@ from weir.plugins.labels.pools import (
     pools_of,
     read_sheet,
     relabelled,
+    textless_sheets,
 )
 from weir.plugins.labels.sampling import SampleDesign
 from weir.stats.label_agreement import (
@@ -356,12 +357,15 @@ def next_queries(
         width,
         groups,
     )
+    notes = rules.dangling_notes(*labels)
     if out is not None:
         dataset = _dataset(collection)
         corpus = None if dataset is None or dataset.layout.documents is None else dataset.corpus
         queries = None if dataset is None or dataset.layout.queries is None else dataset.all_queries
-        write_plan(pool, groups, weights, Subject("estimate", corpus, queries), path_of(out))
-    return ResultSet(QUERY_PLANS, (plan,), tuple(rules.dangling_notes(*labels)))
+        subject = Subject("estimate", corpus, queries)
+        write_plan(pool, groups, weights, subject, path_of(out))
+        notes += [Note(note) for note in textless_sheets([subject])]
+    return ResultSet(QUERY_PLANS, (plan,), tuple(notes))
 
 
 def _labels(value: object) -> Qrels:

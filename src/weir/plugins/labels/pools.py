@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -175,13 +175,17 @@ def pool_notes(subjects: Sequence[Subject]) -> list[str]:
         for note in exchange_notes(one.qrels)
     ]
     exchanged += [note for one in subjects if (note := _unanswered_note(one))]
+    return [*exchanged, *textless_sheets(subjects)]
+
+
+def textless_sheets(subjects: Iterable[Subject]) -> list[str]:
+    """Return one note that names sheets without texts, [] if each has them."""
     bare = [one.name for one in subjects if one.corpus is None or one.queries is None]
     if not bare:
-        return exchanged
+        return []
     return [
-        *exchanged,
         f"the sheet of {', '.join(bare)} has identifiers and no texts, as it is not known which collection it is of; "
-        "`collection=NAME`, a name or a path, puts them on it",
+        "`collection=NAME`, a name or a path, puts them on it"
     ]
 
 

@@ -63,26 +63,13 @@
     });
   }
 
-  // What is wider than its frame says so.
-  const frames = new ResizeObserver((all) => all.forEach(({ target }) => {
-    const more = target.scrollWidth > target.clientWidth + 1, first = target.querySelector("thead th");
-    target.classList.toggle("weir-more", more);
-    target.tabIndex = more ? 0 : -1;
-    if (first) target.style.scrollPaddingLeft = `${first.offsetWidth}px`;
-  }));
-  document.querySelectorAll(".weir-frame").forEach((frame) => frames.observe(frame));
-
   const root = document.documentElement;
   const theme = make("button", { type: "button", textContent: "Dark or light" });
   theme.onclick = () => {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
   };
-  const nav = document.querySelector(".weir-top nav");
-  nav.after(theme);
-  const further = () => nav.classList.toggle("weir-further", nav.scrollLeft + nav.clientWidth < nav.scrollWidth - 2);
-  nav.onscroll = further;
-  new ResizeObserver(further).observe(nav);
+  document.querySelector(".weir-top nav").after(theme);
 
   // On a telephone the sections after the first two open under their titles.
   const thin = matchMedia("screen and (max-width:719px)"), sections = [...document.querySelectorAll("main>section:not(#short)")].slice(2);

@@ -123,7 +123,7 @@ def page(
     called = {name: USUAL[name][0] if name in USUAL else name.capitalize() for name in titles}
     links = "".join(f'<a href="#{name}">{html_escaped(called[name])}</a>' for name in titles)
     style = style_sheet()
-    script = resource("page.js")
+    script = page_script()
     policy = (
         f"default-src 'none'; style-src 'sha256-{digest(style)}'; script-src 'sha256-{digest(script)}'; "
         "font-src data:; base-uri 'none'; form-action 'none'"
@@ -189,6 +189,11 @@ USUAL: Mapping[str, tuple[str, str]] = {
 def resource(name: str) -> str:
     """Return the text of a file in the package `weir.plugins.report`."""
     return files("weir.plugins.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def page_script() -> str:
+    """Return the script of a page in one file."""
+    return resource("frames.js") + resource("page.js")
 
 
 def style_sheet(font: str = "") -> str:

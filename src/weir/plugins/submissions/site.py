@@ -50,7 +50,7 @@ from weir.files.integrity import Checksum
 from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
 from weir.measures.measure import direction, no_direction_note
-from weir.plugins.report.page import digest, isolated_html, resource, style_sheet
+from weir.plugins.report.page import digest, isolated_html, page_script, style_sheet
 from weir.plugins.report.paper import trained_on
 from weir.plugins.submissions.packs import RESULTS, unpacked, verify_pack
 from weir.stats.compare import Comparison, ScoreTable, Verdict, compared, table, verdicts_across
@@ -496,7 +496,7 @@ def _json(path: Path, values: object) -> None:
 
 
 def _put(path: Path, title: str, body: str, up: str, api: str = "") -> None:
-    style, script = style_sheet(), resource("page.js")
+    style, script = style_sheet(), page_script()
     hashes = f"style-src 'sha256-{digest(style)}'; script-src 'sha256-{digest(script)}'"
     policy = f"default-src 'none'; {hashes}; font-src data:; base-uri 'none'; form-action 'none'"
     links = f'<a href="{up}index.html">Verified</a><a href="{up}reported.html">Reported</a>'
@@ -507,7 +507,7 @@ def _put(path: Path, title: str, body: str, up: str, api: str = "") -> None:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{html_escaped(title[:80])} – Weir leaderboard</title>",
         f"<style>{style}</style>\n<body>",
-        f'<header class="weir-top"><nav aria-label="Site"><strong>Weir</strong>{links}</nav></header>',
+        f'<header class="weir-top"><div><strong>Weir</strong><nav aria-label="Site">{links}</nav></div></header>',
         f'<main id="main"><h1>{isolated_html(title, 120)}</h1>{body}{data}</main>',
         f"<script>{script}</script>\n</body>\n</html>\n",
     ]
