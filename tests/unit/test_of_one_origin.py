@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
-from tests.unit.cells import MANIFEST, changed, write_cell
+from tests.unit.cells import MANIFEST, changed, noted, write_cell
 from weir.api.rows import grid_tables
 from weir.cli.main import main
 from weir.core.origin import Origin
@@ -587,7 +587,7 @@ def test_scores_by_old_judgments_are_exported_nowhere(mixed, tmp_path, capsys):
 
 def test_two_collections_of_one_name_are_exported_into_files_of_their_own(mixed, tmp_path):
     assert main(["data", "export", str(mixed), "--to", "mteb", "-o", str(tmp_path), "-s", "bm25(b=0.0)"]) == 0
-    names = [path.name for path in tmp_path.rglob("kb-*.json")]
+    names = [path.name for path in tmp_path.rglob("kb*.json")]
     assert len(set(names)) == 2
 
 
@@ -1052,33 +1052,40 @@ def test_copies_of_a_run_file_in_one_folder_are_said(tmp_path, recwarn):
         assert note == "note: other has the rankings of first, score by score: one system counts as two on kb"
 
 
-@pytest.mark.parametrize("how", ["whole", "a member has two splits", "two members are equal"])
+@pytest.mark.parametrize(
+    "how", ["whole", "a member was changed", "a member has two splits", "two members are equal"]
+)
 def test_a_group_stands_for_its_members_in_every_statement_or_in_none(tmp_path, how):
     """Where each member is one dataset that counts; splits of a member count once in either case."""
     group = weir.datasets.catalogue.group("birco").members
     cells = [(name, "test", n) for n, name in enumerate((*group, "extra"))]
     cells += [(group[1], "dev", 9)] * (how == "a member has two splits")
-    for name, split, n in cells:
+    older = [(group[1], "test", 9)] * (how == "a member was changed")
+    for name, split, n in cells + older:
         equal = how == "two members are equal" and n == 1
         queries = f"{group[0] if equal else name}-{split}"
         qrels = {f"{split}{m}": {"d1": 1} for m in range(4)}
+        documents = "before" if (name, split, n) in older else "aa"
         for system in range(2):
             manifest = copy.deepcopy(MANIFEST) | {"dataset": name, "split": split, "queries": queries}
+            manifest |= {"fingerprint": documents}
+            manifest["environment"]["when"] = "2025-12-01" if documents == "before" else "2026-01-01"
             manifest["system"]["system"] = f"s{system}"
             run = {q: {"d1": 1.0} | {f"n{at}": 9.0 for at in range(n + system)} for q in qrels}
             folder = write_cell(tmp_path / name / f"s{system}-{n:09x}{system}", run, manifest, ("AP",), qrels)
-            [(path, record)] = records_in(folder, "scores-*.json")
+            [(path, record)] = records_in(noted(folder, collection=f"../{name}"), "scores-*.json")
             write_record(path, replace(record, declared={**record.declared, "qrels": split}))
     values = {(name, split): 1 / (1 + n) for name, split, n in cells}
     splits = {name: [values[of] for of in values if of[0] == name] for name, *_ in cells}
     if how == "two members are equal":
         del splits[group[1]]
     means = {name: float(np.mean(of)) for name, of in splits.items()}
-    if how == "whole":
+    whole = how in ("whole", "a member was changed")
+    if whole:
         means = {"birco": float(np.mean([means[name] for name in group])), "extra": means["extra"]}
     [grid] = [grid for grid in grid_tables(weir.results(tmp_path, "AP").items) if grid.measure == "AP"]
     assert grid.datasets[-1] == f"mean of {len(means)} datasets"
-    assert ("birco" in grid.datasets) == (how == "whole")
+    assert ("birco" in grid.datasets) == whole
     assert grid.cells[0][-1].mean == pytest.approx(np.mean(list(means.values())), abs=1e-12)
     for comparisons in (weir.compare(tmp_path), Study.of(tmp_path).comparisons):
         [across] = [one for one in comparisons if one.unit == "datasets"]

@@ -505,20 +505,22 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
     """Return (unique dataset name, collection's name) of each result.
 
     The collection's name gets the split, as in scifact:dev, a hash, as in kb [1a2b3c], with "older" for an older
-    version, or the rule for self-matches, if several occur.
+    version, or the rule for self-matches, if several occur. Older versions leave the name to the newest.
     """
-    texts: dict[str, dict[tuple[object, object], None]] = {}
+    texts: dict[tuple[object, ...], dict[object, None]] = {}
     splits: dict[str, set[str]] = {}
     for cell in cells:
         documents, queries = answered_texts(cell)
-        texts.setdefault(cell.collection, {})[documents, None] = None
-        texts.setdefault(f"{cell.collection} {documents} {cell.judgments}", {})[documents, queries] = None
+        for counted_with in (True, False) if not cell.newer else (True,):
+            texts.setdefault((cell.collection, counted_with), {})[documents] = None
+            texts.setdefault((cell.collection, documents, cell.judgments, counted_with), {})[queries] = None
 
     def unit(cell: ResultCell) -> str:
         documents, queries = answered_texts(cell)
-        several = len(texts[cell.collection]) > 1
-        more = len(texts[f"{cell.collection} {documents} {cell.judgments}"]) > 1
-        marks = ["older"] * bool(cell.newer and (several or more))
+        older = bool(cell.newer)
+        several = len(texts[cell.collection, older]) > 1
+        more = len(texts[cell.collection, documents, cell.judgments, older]) > 1
+        marks = ["older"] * (older and (several or more))
         marks += [str(documents)[:_SHOWN_HASH]] * several + [str(queries)[:_SHOWN_HASH]] * more
         return cell.collection + (f" [{' '.join(marks)}]" if marks else "")
 
