@@ -392,8 +392,9 @@ def _size(pair: Pair) -> str:
 
 
 def _by_another_measure(study: Study) -> Iterator[Statement]:
-    """Yield at most one statement: the largest difference that is significant by another measure but not by
-    the first."""
+    """Yield at most one statement: the largest difference that is significant by another measure but not by the first,
+    of systems whose rankings that measure reads to about the same depth.
+    """
     pairs = {
         (measure, c.dataset, frozenset((p.first, p.second))): p
         for measure in study.tested()
@@ -403,16 +404,21 @@ def _by_another_measure(study: Study) -> Iterator[Statement]:
     }
     first = study.measures[0]
     alone = [(m, d, _better_last(p)) for (m, d, both), p in pairs.items() if (first, d, both) not in pairs]
+    uneven = {(m, d) for m, d in {one[:2] for one in alone} if uneven_depths(study, m, d)}
+    alone = [
+        (m, d, p)
+        for m, d, p in alone
+        if (m, d) not in uneven or not uneven_depths(study, m, d, (p.first, p.second))
+    ]
     if alone:
         measure, dataset, pair = max(alone, key=lambda one: abs(one[2].difference))
         better, worse = map(study.short_name, (pair.second, pair.first))
         text = f"on {dataset}, by {_size(pair)}, where {first} does not separate them"
         both = pair.first, pair.second
-        text += _depths_clause(study, measure, [dataset], both)
         text += _unanswered_clause(study, measure, [dataset], [both])
         if len(alone) > 1:
             measures = and_(list(dict.fromkeys(name for name, _, _ in alone)), 3)
-            text += f"; {len(alone)} verdicts of {measures} are such"
+            text += f"; {len(alone)} verdicts of {measures} separate systems that {first} does not"
         yield Statement(f"By {measure}, {better} is better than {worse}", f"{text}.")
 
 
