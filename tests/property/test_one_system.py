@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import weir
-from weir.errors import BadRanking, FormatError, RankingWarning
+from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
 from weir.files import parsers
 from weir.files.frames import run_from
 from weir.files.runs import read_qrels, read_run
@@ -139,3 +139,64 @@ def test_files_with_marks_that_were_joined_are_told_or_read_rightly(
         assert not ended or "a byte order mark, with which another file begins" in str(found)
         return
     assert {(q, d) for q, docs in found.to_dict().items() for d in docs} == expected
+
+
+ORDERS = st.lists(
+    st.lists(st.integers(0, 10**6), min_size=4, max_size=7, unique=True), min_size=6, max_size=6
+)
+
+
+def table_of(orders, put_together):
+    """Rows (query, document, score, value) of three queries, with two rankings of each."""
+    rows = []
+    for number, pair in enumerate(zip(orders[::2], orders[1::2], strict=True)):
+        parts = [
+            [
+                (f"q{number}", f"{value}{n}", score, value)
+                for n, score in enumerate(sorted(scores, reverse=True))
+            ]
+            for value, scores in zip("xy", pair, strict=True)
+        ]
+        rows += put_together(parts)
+    return rows
+
+
+def written_with(folder, form, rows, name):
+    head = ("query", "doc", "score", name)
+    columns = {one: list(cells) for one, cells in zip(head, zip(*rows, strict=True), strict=True)}
+    if form in ("frame", "dict"):
+        return pa.table(columns) if form == "frame" else columns
+    path = folder / f"run.{form}"
+    if form == "parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(pa.table(columns), path)
+    elif form == "jsonl":
+        path.write_text("".join(json.dumps(dict(zip(head, row, strict=True))) + "\n" for row in rows))
+    else:
+        path.write_text("".join(",".join(map(str, row)) + "\n" for row in (head, *rows)))
+    return path
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "frame", "dict"])
+@settings(max_examples=10)
+@given(orders=ORDERS, name=st.sampled_from(["embedding", "iteration", "arm", "Version 2", "notes"]))
+def test_rankings_put_together_by_a_column_of_any_name_are_refused(form, orders, name, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("apart")
+    apart = table_of(orders, lambda parts: parts[0] + parts[1])
+    whole = table_of(orders, lambda parts: sorted(parts[0] + parts[1], key=lambda row: -row[2]))
+    rising = sum(a[2] < b[2] and a[0] == b[0] for a, b in pairwise(apart))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if rising >= 2:  # of three queries
+            with pytest.raises(
+                FormatError, match=f"rows of {name} 'x' and 'y' for query 'q.', each in an order of its own"
+            ):
+                run_from(written_with(folder, form, apart, name))
+            if form in ("csv", "jsonl"):
+                with pytest.raises(BadValue, match="--columns system=NAME makes a run of each"):
+                    weir.import_files(folder / f"run.{form}", folder / "refused")
+                weir.import_files(folder / f"run.{form}", folder / "out", columns={"system": name})
+                assert {path.name for path in (folder / "out/runs").iterdir()} == {"x.trec", "y.trec"}
+        run = run_from(written_with(folder, form, whole, name))  # a column of the documents
+        assert len(run.score) == len(whole)

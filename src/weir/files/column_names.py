@@ -301,6 +301,16 @@ def part_columns(columns: Sequence[str], kind: Kind) -> list[tuple[int, Part]]:
     return [(at, part) for part in of_kind for at, name in enumerate(columns) if fold(name) in parts[part]]
 
 
+def other_columns(columns: Sequence[str]) -> tuple[int, int, list[int]]:
+    """Return the positions of query and score of a run, and of all columns that no reader uses.
+
+    Raises BadValue for a missing or ambiguous column.
+    """
+    query, doc, score = row_columns(columns, "run")
+    used = {query, doc, score, rank_column(columns, "run"), *(at for at, _ in part_columns(columns, "run"))}
+    return query, score, [at for at in range(len(columns)) if at not in used]
+
+
 def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
     """Return the position of the column with the origins of judgments; None without one, and for a run."""
     folded = [fold(column) for column in columns]

@@ -23,7 +23,7 @@ from weir.core.rank_order import HEAD_ROWS
 from weir.core.roles import MANY_QUERIES, like_grades, refuse_grades_as_documents
 from weir.core.rounding import counted
 from weir.core.strings import Bytes, Float64, Int64, Strings, take_strings
-from weir.errors import FormatError, LossWarning, give_warning
+from weir.errors import BadValue, FormatError, LossWarning, give_warning
 from weir.files.column_names import (
     WRITTEN,
     ColumnLayout,
@@ -35,6 +35,7 @@ from weir.files.column_names import (
     kind_of,
     names_rows,
     origin_column,
+    other_columns,
     part_columns,
     rank_column,
     row_columns,
@@ -50,7 +51,7 @@ from weir.files.json_files import (
     line_of_row,
     read_nested,
 )
-from weir.files.one_system import REMEDIES, SystemRow, refuse_several_systems
+from weir.files.one_system import REMEDIES, SystemRow, orders_apart, refuse_several_systems
 from weir.files.parsers import (
     BLOCK_ROWS,
     ParsedRows,
@@ -418,8 +419,11 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
     if form.name != "trec" and not is_pipe(path):
         columns = names_of_columns(path, form)
         for at, part in part_columns(columns, kind):
-            rows = partial(_rows_by_part, path, form, head, kind, at)
+            used = row_columns(columns, kind, path)[0], at, rank_column(columns, kind)
+            rows = partial(_rows_by_part, path, form, head, used)
             refuse_several_systems(path, rows, REMEDIES[part], "system" if part == "system" else columns[at])
+        if kind == "run":
+            _refuse_orders_apart(path, form, head, columns)
     try:
         size = path.stat().st_size
     except OSError:
@@ -509,11 +513,21 @@ def _trec_run_blocks(path: Path, block: int, how: ReadOptions) -> Iterator[Ranki
             _say_remarks(path, lines, lambda cells: not trec_fault(cells))
 
 
+def _refuse_orders_apart(path: Path, form: Format, head: TableHead | None, columns: list[str]) -> None:
+    try:
+        query, score, others = other_columns(columns)
+    except BadValue:  # reading says so, where it needs names
+        return
+    for at in others:
+        rows = _rows_by_part(path, form, head, (query, at, score))
+        if found := orders_apart(columns[at], (row[1:] for row in rows)):
+            raise FormatError(path, found, REMEDIES["order"])
+
+
 def _rows_by_part(
-    path: Path, form: Format, head: TableHead | None, kind: Kind, at: int
+    path: Path, form: Format, head: TableHead | None, used: tuple[int, int, int | None]
 ) -> Iterator[SystemRow]:
     columns = names_of_columns(path, form)
-    used = row_columns(columns, kind, path)[0], at, rank_column(columns, kind)
     names = [columns[one] for one in used if one is not None]
     if form.name in ("parquet", "arrow"):
         yield from table_rows_by_system(path, names, form.name == "parquet")

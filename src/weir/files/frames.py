@@ -23,17 +23,18 @@ from weir.core.rank_order import counts_of_scores, order_counts
 from weir.core.roles import GRADES, refuse_grades_as_documents, warn_exchanged
 from weir.core.run import Named, Run, score_array
 from weir.core.strings import Ids, Int32
-from weir.errors import BadRanking, BadValue, WeirError
+from weir.errors import BadRanking, BadValue, FormatError, WeirError
 from weir.files.column_names import (
     Kind,
     is_named,
     origin_column,
+    other_columns,
     part_columns,
     rank_column,
     row_columns,
     say_no_grades,
 )
-from weir.files.one_system import REMEDIES, SystemRow, refuse_several_systems
+from weir.files.one_system import REMEDIES, SystemRow, orders_apart, refuse_several_systems
 from weir.files.parsers import Source
 from weir.files.runs import (
     join_run_file,
@@ -301,6 +302,13 @@ def _refuse_several_parts(columns: Columns, kind: Kind) -> None:
             refuse_several_systems("frame", rows, f"one system; give the rows of one, by '{listed[at]}'")
         else:
             refuse_several_systems("frame", rows, REMEDIES[part], str(listed[at]))
+    if kind == "run":
+        query, score, others = other_columns(listed)
+        for at in others:
+            cells = [columns[listed[one]]() for one in (query, at, score)]
+            if found := orders_apart(listed[at], zip(*cells, strict=False)):
+                remedy = f"the rows of one system; keep these, or leave out the column '{listed[at]}'"
+                raise FormatError("frame", found, remedy)
 
 
 def _three(columns: Columns, kind: Kind) -> tuple[Ids, Int32, Ids, Int32, Sequence[object]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from itertools import islice, pairwise
 from typing import TypeAlias
 
 from weir.errors import FormatError, warn_of_ranking
@@ -12,8 +14,49 @@ SystemRow: TypeAlias = tuple[str, str, str, str]
 REMEDIES = {
     "system": "one system; weir data import FILE -o DIR makes a run of each",
     "collection": "one; keep the rows of one, or remove the column if it describes documents",
+    "order": "one system; weir data import FILE -o DIR --columns system=NAME makes a run of each; remove the column if "
+    "it describes documents",
 }
 _SHOWN = 40  # characters of a name
+MOST_ROWS = 20_000
+"""Rows of a table whose order is looked at."""
+_CERTAIN = (
+    10  # steps from a row to the next one of equal value, without one back, that are an order and no chance
+)
+
+
+def orders_apart(column: str, rows: Iterable[tuple[object, object, object]]) -> str:
+    """Return the finding for a message if the rows of each query are in the order of their scores for each value of a
+    column by itself, and not together, as where rankings of several systems stand in one table; else "".
+
+    rows: query, value of the column, and score, rank or distance; of the first MOST_ROWS, those with numbers count.
+    """
+    queries: dict[str, list[tuple[str, float]]] = {}
+    for query, value, score in islice(rows, MOST_ROWS):
+        with suppress(ValueError):
+            queries.setdefault(str(query), []).append((str(value), float(str(score).replace(",", "."))))
+    several = [(query, of) for query, listed in queries.items() if len(of := _by_value(listed)) > 1]
+    for sign in (1.0, -1.0):
+        apart = [(query, of) for query, of in several if _steps(queries[query], sign)[1]]
+        steps = [_steps(listed, sign) for _, of in several for listed in of.values()]
+        down, up = (sum(counts) for counts in zip(*steps, strict=True)) if steps else (0, 0)
+        if not up and down >= _CERTAIN and 2 * len(apart) >= len(several):
+            query, of = apart[0]
+            one, other = (value[:_SHOWN] for value in list(of)[:2])
+            return f"rows of {column} '{one}' and '{other}' for query '{query[:_SHOWN]}', each in an order of its own"
+    return ""
+
+
+def _by_value(listed: Iterable[tuple[str, float]]) -> dict[str, list[tuple[str, float]]]:
+    of: dict[str, list[tuple[str, float]]] = {}
+    for value, score in listed:
+        of.setdefault(value, []).append((value, score))
+    return of
+
+
+def _steps(listed: Sequence[tuple[str, float]], sign: float) -> tuple[int, int]:
+    changes = [sign * (after - before) for (_, before), (_, after) in pairwise(listed)]
+    return sum(change < 0 for change in changes), sum(change > 0 for change in changes)
 
 
 def mixed_row(rows: Iterable[SystemRow]) -> tuple[SystemRow, str] | None:

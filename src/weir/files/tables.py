@@ -20,13 +20,14 @@ from weir.errors import BadValue, FormatError, is_shortage, require
 from weir.files.column_names import (
     Kind,
     origin_column,
+    other_columns,
     part_columns,
     rank_column,
     row_columns,
     say_no_grades,
     say_unread,
 )
-from weir.files.one_system import SystemRow
+from weir.files.one_system import MOST_ROWS, SystemRow, orders_apart
 from weir.files.parsers import BLOCK_ROWS, RankingBlock, ReadOptions, Source, TableChunk, table_blocks
 from weir.files.text_files import PACKED, check_unpacked, is_stream, open_bytes
 from weir.settings import HARMLESS_BYTES, IDENTIFIER_BYTES, memory_budget, require_addresses, require_memory
@@ -89,6 +90,16 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
         for at, _ in part_columns(names, kind):
             if _has_several(batch.select([at]) for batch in read(frame)):
                 raise BadValue("rows of several systems")  # the slow path says which
+        query, score, others = other_columns(names) if kind == "run" else (0, 0, [])
+        for at in others:
+            head = (batch.slice(0, MOST_ROWS) for batch in read(frame))
+            cells = [
+                part.column(one).to_pylist()
+                for part in itertools.islice(head, 1)
+                for one in (query, at, score)
+            ]
+            if orders_apart(names[at], zip(*cells, strict=True)):
+                raise BadValue("rows of several systems")
         reader = read(frame)
         chunks = _chunks((piece for batch in reader for piece in _pieces(batch)), columns, kind, "frame")
         return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")

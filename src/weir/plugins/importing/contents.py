@@ -71,6 +71,7 @@ ROLES = (
     "text",
     "title",
     "split",
+    "system",
     "origin",
     "excluded",
     "candidates",

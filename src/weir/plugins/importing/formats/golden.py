@@ -15,6 +15,7 @@ from weir.core.rounding import counted
 from weir.errors import BadValue
 from weir.files.column_names import field_names, fold, identifier_names, is_label, of_role, usual
 from weir.files.formats import MISSING
+from weir.files.one_system import REMEDIES, orders_apart
 from weir.plugins.importing.cells import (
     MEANT,
     Cells,
@@ -902,6 +903,8 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
     pairs = {(layout.query(row), layout.doc(row)) for row in rows}
     several = not ("rank" in layout.roles and len(at_ranks) == len(pairs) == len(rows))
     systems = _system_columns(layout, rows) if several else []
+    if several and role and not systems:
+        _refuse_orders_apart(layout, rows, role)
     rankings: dict[tuple[str, ItemKey], list[tuple[float, TableRow]]] = {}
     for position, row in enumerate(rows):
         value = layout.number_of_role(row, role) if role else float(position)
@@ -930,11 +933,25 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
 
 
 def _system_columns(layout: _Layout, rows: list[TableRow]) -> list[str]:
+    if "system" in layout.roles:
+        return [layout.roles["system"]]
     return [
         name
         for name in part_columns(rows, "system", {*layout.roles.values(), *layout.words})
         if len({plain_text(dict.get(row.fields, name)) for row in rows}) > 1
     ]
+
+
+def _refuse_orders_apart(layout: _Layout, rows: list[TableRow], role: str) -> None:
+    names = dict.fromkeys(name for row in rows for name in row.fields)
+    for name in (name for name in names if name not in {*layout.roles.values(), *layout.words}):
+        cells = (
+            (layout.query(row), plain_text(dict.get(row.fields, name)), layout.number_of_role(row, role))
+            for row in rows
+        )
+        shown = ((query.id or query.text, value, score) for query, value, score in cells)
+        if found := orders_apart(name, shown):
+            raise BadValue(f"found {found}; expected {REMEDIES['order']}")
 
 
 def _judged_and_returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
