@@ -43,6 +43,7 @@ from weir.plugins.importing.cells import (
     RepeatedNameError,
     SingleFloat,
     Spelled,
+    each_record,
     grade_value,
     has_value,
     is_grade,
@@ -408,6 +409,31 @@ def text_column(contents: Contents, used: str) -> str:
     if len(found) > 1:
         one_of("text", found)
     return next(iter(found), "")
+
+
+def held_roles(contents: Contents) -> dict[str, str]:
+    """Return the user's {role: column} of which the file has the column, also as a field of objects within it; a role
+    whose column stands in other files alone is left to the file's own names."""
+    if contents.shape == "lines":
+        return dict(contents.roles)
+    names = set(contents.columns)
+    if set(contents.roles.values()) - names:
+        records = list(each_record([row.fields for row in contents.rows] or contents.value))
+        names.update(name for one in records for name in one)
+        names.update(numbered[1] for name in names.copy() if (numbered := NUMBERED.fullmatch(name)))
+    if absent := set(contents.roles.values()) - names:
+        within = re.compile(rf"""\\*['"]({"|".join(map(re.escape, sorted(absent)))})\\*['"]\s*:""")
+        cells = (value for one in records for value in one.values() if isinstance(value, str))
+        names.update(name for cell in cells if cell[:1] in ("[", "{") for name in within.findall(cell))
+    return {
+        role: column
+        for role, column in contents.roles.items()
+        if column in names or column.rpartition(".")[2] in names
+    }
+
+
+NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
+"""A column of several, such as doc_1 and doc_2: its name and number."""
 
 
 # ----------

@@ -32,6 +32,7 @@ from weir.plugins.importing.cells import (
     take_whole,
 )
 from weir.plugins.importing.contents import (
+    NUMBERED,
     Contents,
     TableRow,
     is_text,
@@ -244,9 +245,6 @@ def _flattened(chosen: Collection[str], row: TableRow) -> TableRow:
     return TableRow(row.where, fields)
 
 
-_NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
-
-
 def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
     """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to a column of lists.
 
@@ -256,7 +254,7 @@ def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
     columns = dict.fromkeys(name for row in rows for name in row.fields)
     families: dict[str, dict[int, str]] = {}
     for column in columns:
-        if numbered := _NUMBERED.fullmatch(column):
+        if numbered := NUMBERED.fullmatch(column):
             families.setdefault(numbered[1], {})[int(numbered[2])] = column
     chosen = set(contents.roles.values())
     for name, members in families.items():
