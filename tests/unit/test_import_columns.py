@@ -1,9 +1,11 @@
 """A column that the user names holds for the files that have it; others keep their own."""
 
+import pandas as pd
 import pytest
 
 import weir
-from tests.unit.imports import lines
+from tests.unit.imports import lines, written
+from weir.errors import WeirError
 from weir.plugins.importing import Choices
 from weir.plugins.importing.contents import ROLES
 from weir.plugins.importing.importer import InputFile, _read_file
@@ -47,3 +49,42 @@ def test_a_column_that_a_file_lacks_changes_nothing_of_it(tmp_path, name, role):
             return found.items, found.counts, list(spill.items())
 
     assert read(**{role: "column_elsewhere"}) == read()
+
+
+GRADES = ["relevance", "grades", "relevant", "labels of mine"]
+LISTS = ["chunk_ids", "doc_ids", "relevant_ids", "retrieved_ids", "ids_of_mine"]
+
+
+@pytest.mark.parametrize("spelled", [False, True], ids=["jsonl", "csv"])
+@pytest.mark.parametrize("documents", LISTS)
+@pytest.mark.parametrize("grades", GRADES)
+def test_lists_of_numbers_beside_as_many_identifiers_are_their_grades(tmp_path, grades, documents, spelled):
+    rows = [("what is one", ["a", "b"], [2, 0]), ("what is two", ["c"], [1])]
+    path = tmp_path / f"gold.{'csv' if spelled else 'jsonl'}"
+    table = [{"query": text, documents: ids, grades: told} for text, ids, told in rows]
+    path.write_text(pd.DataFrame(table).to_csv(index=False) if spelled else lines(*table))
+    columns = {"grade": grades} if grades == GRADES[-1] else {}
+    weir.import_files(path, tmp_path / "out", columns=columns)
+    _, judged, runs = written(tmp_path / "out")
+    assert list(judged.values()) == [{"a": 2, "b": 0}, {"c": 1}]
+    assert len(runs) == (documents == "retrieved_ids")
+
+
+@pytest.mark.parametrize("grades", [[1, 0], [2, 2]])
+@pytest.mark.parametrize("beside", [{}, {"tags": ["x"]}, {"tags": ["x", "y", "z"]}])
+def test_lists_of_grades_without_documents_are_asked_about(tmp_path, grades, beside):
+    path = tmp_path / "gold.jsonl"
+    path.write_text(lines(*({"query": f"what is {n}", "relevance": grades, **beside} for n in N)))
+    with pytest.raises(WeirError, match=r"'relevance' holds lists of grades.*relevant=NAME,grade=relevance"):
+        weir.import_files(path, tmp_path / "out")
+
+
+def test_grades_beside_two_lists_of_documents_are_asked_about(tmp_path):
+    path = tmp_path / "gold.jsonl"
+    path.write_text(
+        lines({"query": "what is it", "ones": ["a", "b"], "others": ["c", "d"], "relevance": [2, 0]})
+    )
+    with pytest.raises(WeirError, match="ones and others could each be the doc"):
+        weir.import_files(path, tmp_path / "out")
+    weir.import_files(path, tmp_path / "out", columns="doc=others")
+    assert list(written(tmp_path / "out")[1].values()) == [{"c": 2, "d": 0}]

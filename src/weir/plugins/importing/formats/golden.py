@@ -305,6 +305,19 @@ def _word_fields(columns: list[str], used: Collection[str]) -> dict[str, str]:
     }
 
 
+def _refuse_grades_alone(contents: Contents, column: str, rows: list[TableRow]) -> None:
+    for row in rows:
+        with suppress(ValueError):  # refused where it is read
+            members = listed(dict.get(row.fields, column)) or []
+            numbers = [number(grade_value(one)) for one in members]
+            if None not in numbers and (len(set(numbers)) < len(numbers) or 0.0 in numbers):
+                raise BadValue(
+                    f"{contents.path}, {row.where}: '{column}' holds lists of grades, and no list of as many documents "
+                    f"is beside it; say `columns='relevant=NAME,grade={column}'`, or `columns='relevant={column}'` if "
+                    "its numbers are documents"
+                )
+
+
 def _layout(contents: Contents, between: str = "") -> tuple[_Layout, list[TableRow]]:
     chosen = contents.roles.values()
     rows = _with_lists(contents, [_flattened(chosen, row) for row in _records(contents)])
@@ -315,6 +328,7 @@ def _layout(contents: Contents, between: str = "") -> tuple[_Layout, list[TableR
         return kind_of_values(dict.get(row.fields, roles[role]) for row in rows) if role in roles else ""
 
     if kind("grade") == "list" and "doc" not in roles and "relevant" not in roles:
+        _refuse_grades_alone(contents, roles["grade"], rows)
         roles["relevant"] = roles.pop("grade")
     elif "doc" in roles:
         # Documents of an open name are relevant where the user named them, or grades stand beside lists of them.
