@@ -223,6 +223,11 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         while batch := cursor.fetchmany(_BATCH_ROWS):
             yield [(ItemKey(_text(name)), _text(title), _text(text)) for name, title, text in batch]
 
+    def metadata(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield (identifier, metadata) of the documents with metadata."""
+        rows = self._rows("id, metadata")
+        yield from ((_text(name), json.loads(metadata)) for name, metadata in rows if metadata)
+
     def characters(self) -> int:
         """Return the number of bytes of all titles and texts."""
         (count,) = self._database.execute(
@@ -620,8 +625,36 @@ def _refuse_unrelated(merged: Merged, judged: set[str], judged_queries: set[str]
     if judged and absent == len(judged):
         raise BadValue(
             f"documents: none of the {len(judged):,} judged documents, such as '{min(judged)[:60]}', "
-            f"is among them, {advice}"
+            f"is among them, {_named_elsewhere(merged.documents, judged) or advice}"
         )
+
+
+_NAMED_SHARE = 0.5  # of the judged documents, by which a field of metadata is taken to name documents
+
+
+def _named_elsewhere(documents: DocumentSpill, judged: set[str]) -> str:
+    """Return the advice where a field of the documents' metadata names the judged documents; "" if none does."""
+    named, held, marks = dict[str, set[str]](), Counter[str](), dict[str, set[str]]()
+    for name, metadata in documents.metadata():
+        for column, value in metadata.items():
+            if (of := plain_text(value)) in judged:
+                held[column] += 1
+                named.setdefault(column, set()).add(of)
+                rest = name.removeprefix(of)
+                mark = re.match(r"[\W_]+", rest) if rest != name else None
+                marks.setdefault(column, set()).add(mark[0] if mark else "")
+    column = max(named, key=lambda one: len(named[one]), default="")
+    if not column or len(named[column]) < _NAMED_SHARE * len(judged):
+        return ""
+    found = f"but {len(named[column]):,} of them are values of '{column}'"
+    if held[column] == len(named[column]):
+        return f"{found}: say `columns='doc={column}'`"
+    mark = next(iter(marks[column])) if len(marks[column]) == 1 else ""
+    ways = f"weir data convert RUN OUT --collapse '{mark}'" if mark else "`weir.Run.collapsed` in Python"
+    return (
+        f"{found}, of which they are parts: import judgments and parts apart, rank the parts for the same queries, "
+        f"and make documents of the ranking with {ways} (docs/tutorials/rag-engineer.md)"
+    )
 
 
 def _judgment_notes(judgments: Sequence[tuple[str, Mapping[str, float]]], merged: Merged) -> Iterator[str]:
