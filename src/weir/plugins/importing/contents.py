@@ -293,7 +293,7 @@ def _beside_grades(columns: Sequence[str], chosen: str, rows: Sequence[TableRow]
     documents, numbers = known.every("relevant", "doc", "retrieved"), known.every("grade", "score", "rank")
     found: dict[str, list[str]] = {}
     for column in columns:
-        if column != chosen and fold(column) not in known.every("grade"):
+        if not column or (column != chosen and fold(column) not in known.every("grade")):
             continue
         grades = lists(column)
         told = [one for one in grades if one]
