@@ -641,8 +641,8 @@ def _named_elsewhere(documents: DocumentSpill, judged: set[str]) -> str:
                 held[column] += 1
                 named.setdefault(column, set()).add(of)
                 rest = name.removeprefix(of)
-                mark = re.match(r"[\W_]+", rest) if rest != name else None
-                marks.setdefault(column, set()).add(mark[0] if mark else "")
+                between = re.match(r"[\W_]+", rest) if rest != name else None
+                marks.setdefault(column, set()).add(between[0] if between else "")
     column = max(named, key=lambda one: len(named[one]), default="")
     if not column or len(named[column]) < _NAMED_SHARE * len(judged):
         return ""
