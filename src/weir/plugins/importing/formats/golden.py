@@ -114,7 +114,7 @@ def _several_in_cell(value: object) -> str:
     told = plain_text(value)
     shown = " ".join(told.split())[:60]
     mark = next((mark for mark in _MARKS if mark in told), "")
-    named = f"name the mark between them, as in `choices={ {'between': mark} }`, or " if mark else ""
+    named = f"name the mark between them, as in `choices={{'between': {mark!r}}}`, or " if mark else ""
     return f"'{shown}' looks like several documents in one cell; {named}write them as a JSON list"
 
 
