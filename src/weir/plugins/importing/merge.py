@@ -187,8 +187,8 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return self._database.execute("select 1 from documents limit 1").fetchone() is not None
 
     def add(self, name: str, document: Document) -> Literal["new", "same", "other"]:
-        """Add a document and return "new"; if `name` exists, add nothing and return "same" for an equal text, else
-        "other"."""
+        """Add a document and return "new"; if `name` exists, return "same" for an equal text, and fill in the title and
+        metadata that are missing there, else "other"."""
         text = _bytes(document.key.text)
         metadata = json.dumps(document.metadata, default=str).encode() if document.metadata else b""
         row = (_bytes(name), _bytes(document.title), text, metadata, hash(folded(document.key.text)))
@@ -197,15 +197,27 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         )
         if added.rowcount:
             return "new"
-        return "same" if self._one("text", name) == (text,) else "other"
+        if self._one("text", name) != (text,):
+            return "other"
+        stored, given = self._fields(name), _fields_of(document)
+        if missing := {key: value for key, value in given.items() if not has_value(stored.get(key))}:
+            filled = {**stored, **missing}
+            title = _bytes(filled.pop(""))
+            metadata = json.dumps(filled).encode() if filled else b""
+            self._database.execute(
+                "update documents set title = ?, metadata = ? where id = ?", (title, metadata, _bytes(name))
+            )
+        return "same"
+
+    def _fields(self, name: str) -> dict[str, Any]:
+        title, metadata = self._one("title, metadata", name) or (b"", b"")
+        return {"": _text(title), **(json.loads(metadata) if metadata else {})}
 
     def _unlike(self, name: str, document: Document) -> list[str]:
         """Return the fields, title and metadata, in which a document differs from the stored one; its empty fields do
         not count."""
-        title, metadata = self._one("title, metadata", name) or (b"", b"")
-        kept = {"title": _text(title), **(json.loads(metadata) if metadata else {})}
-        given = {"title": document.title, **json.loads(json.dumps(document.metadata, default=str))}
-        return [field for field, value in given.items() if has_value(value) and kept.get(field) != value]
+        kept = self._fields(name)
+        return [key or "title" for key, value in _fields_of(document).items() if kept.get(key) != value]
 
     def _ids_of(self, text: str) -> set[str]:
         """Return the identifiers of documents of this text, else of those that differ in case and white space."""
@@ -276,6 +288,12 @@ def document_spill() -> Iterator[DocumentSpill]:
         raise StoreError(f"cannot keep the documents of an import in the temporary folder: {error}") from None
     finally:
         database.close()
+
+
+def _fields_of(document: Document) -> dict[str, Any]:
+    """Return the title, under "", and the metadata of a document, as far as they have a value, as JSON holds them."""
+    given = {"": document.title, **json.loads(json.dumps(document.metadata, default=str))}
+    return {key: value for key, value in given.items() if has_value(value)}
 
 
 def _bytes(text: str) -> bytes:
