@@ -11,7 +11,7 @@ import sys
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
@@ -712,8 +712,9 @@ def _with_sources(
 ) -> Sequence[ImportedFile]:
     """Return the files with the documents that judged or returned texts quote in place of these texts.
 
-    A judged text that several documents hold is refused. Raises BadValue if most texts are in no document of a corpus,
-    unless `choices` allows it.
+    A judged text that several documents hold is refused, and one that no document of a corpus holds is judged but no
+    document. Raises BadValue if most texts are in no document of a corpus, unless `choices` allows it, which makes a
+    document of each.
     """
     judged, others = _texts_alone(files)
     hops = {
@@ -755,16 +756,24 @@ def _with_sources(
             f"{len(spill):,} documents, nor consist of any, so they may be of other documents; name documents by "
             "identifiers, or add `choices={'allow_disjoint': True}`, which makes a document of each"
         )
+    strange = (
+        {text for text in without if text not in others} if corpus and not choices.allow_disjoint else set()
+    )
     whole = sum(len(sources) == 1 for sources in keys.values())
     counts = {
         "texts that stand within one document, which is taken for them": whole,
         "texts that consist of several documents, which are taken for them": len(keys) - whole,
         "texts that stand in no document, and became documents themselves"
         if corpus
-        else "reference texts that stand in no text returned, and count as not found": len(without),
+        else "reference texts that stand in no text returned, and count as not found": len(without)
+        - len(strange),
     }
+    if strange:
+        first = next(text for text in without if text in strange)
+        what = f"reference texts, such as '{first[:60]}', that stand in no document: judged, and never found"
+        counts[what] = len(strange)
     notes += [f"{what}: {count:,} {of}" for what, count in counts.items() if count]
-    return [replace(file, items=tuple(_with_keys(file, keys, several))) for file in files]
+    return [replace(file, items=tuple(_with_keys(file, keys, several, strange))) for file in files]
 
 
 def _texts_alone(files: Sequence[ImportedFile]) -> tuple[dict[str, None], dict[str, None]]:
@@ -785,22 +794,27 @@ def docs_of(item: Item) -> tuple[ItemKey, ...]:
 
 
 def _with_keys(
-    file: ImportedFile, keys: Mapping[str, Sequence[ItemKey]], several: Mapping[str, str]
+    file: ImportedFile,
+    keys: Mapping[str, Sequence[ItemKey]],
+    several: Mapping[str, str],
+    strange: Collection[str] = (),
 ) -> Iterator[Item]:
     """Yield the items of a file, of which documents known by these texts have these keys.
 
     several: {text: why it is refused as a judged document}.
+    strange: judged texts that are no documents.
     """
 
     def found(key: ItemKey) -> Sequence[ItemKey]:
         return keys.get(key.text, (key,)) if not key.id else (key,)
 
+    no_documents = {*several, *strange}
     for item in file.items:
         if isinstance(item, Judgment) and not item.doc.id and item.doc.text in several:
             file.counts._count_refused(item.where, several[item.doc.text])
         elif isinstance(item, Judgment):
             yield from (replace(item, doc=key) for key in found(item.doc))
-        elif isinstance(item, Document) and (item.key.id or item.key.text not in several):
+        elif isinstance(item, Document) and (item.key.id or item.key.text not in no_documents):
             yield from (replace(item, key=key) for key in found(item.key) if key == item.key or not key.id)
         elif isinstance(item, Ranking):
             yield replace(item, docs=tuple(found(doc)[0] for doc in item.docs))
