@@ -141,12 +141,14 @@ class UnknownName(WeirError):
         here: str | None = None,
         all_known: bool = False,
         listed_by: str = "",
+        remedy: str = "",
     ) -> None:
         """Build the message from the nearest known names, else from known names.
 
         here: a better suggestion than the nearest name.
         all_known: list the known names beside the suggestion.
         listed_by: the command that lists all names.
+        remedy: how the name becomes known.
         """
         names, name = sorted(known), name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "..."
         near = nearest_names(name, names) if here is None else [here]
@@ -157,7 +159,8 @@ class UnknownName(WeirError):
             shown = names if len(names) <= _LISTED else [*names[:5], "..."]
             hint = f"known: {', '.join(shown)}" if names else "none is known"
             hint += f"; {listed_by} shows all" if listed_by and len(names) > _LISTED else ""
-        super().__init__(f"no {kind} named '{name}'; {hint}")
+        remedied = f" ({remedy})" if remedy else ""
+        super().__init__(f"no {kind} named '{name}'{remedied}; {hint}")
 
 
 class UnknownAttribute(UnknownName, AttributeError):

@@ -28,6 +28,17 @@ RUNS = {
 }
 
 
+def test_too_many_grades_are_of_named_columns_and_the_others_can_be_chosen(tmp_path, capsys):
+    rows = (f"q{n}\td\t{n % 3}\t{n % 70 / 70}\t{n % 90 / 90}\t{n % 2}\n" for n in range(150))
+    table = tmp_path / "all.tsv"
+    table.write_text("query-id\tcorpus-id\thuman\texam\tnuggets\tbinary\n" + "".join(rows))
+    assert main(["labels", "agree", str(table)]) == 2
+    said = capsys.readouterr().err
+    assert "different grades (nuggets has 90, exam has 70, human has 3, binary has 2)" in said
+    assert "FILE#COLUMN" in said
+    assert main(["labels", "agree", f"{table}#human", f"{table}#binary"]) == 0
+
+
 def test_the_ap_correlation_is_the_worked_one():
     """judge-examples.json, tau-ap: 0.5, where Kendall's tau is 0.8."""
     human, model = np.array([0.5, 0.45, 0.4, 0.35, 0.3]), np.array([0.61, 0.63, 0.55, 0.54, 0.4])

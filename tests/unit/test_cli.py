@@ -83,7 +83,7 @@ SINGLE = [
 @pytest.mark.parametrize(("name", "option"), SINGLE, ids=lambda one: one.replace(" ", "-"))
 def test_an_option_of_one_value_is_not_given_twice(name, option, capsys):
     assert refused(capsys, *name.split(), option, "1", option, "2").endswith(
-        "is given 2 times; expected once"
+        f"is given 2 times; expected once: weir {name} takes one value of it"
     )
 
 

@@ -146,8 +146,11 @@ def test_compare_a_results_folder(tmp_path, capsys):
     assert weir.results(results) == weir.results(tmp_path / "results")
     fewer = [c for c in finished_cells(Path(results)) if (c.dataset, c.system) != ("first", "rm3")]
     assert lacking_notes(fewer) == ["first is left out: it has bm25 alone"]
-    assert main(["compare", results, "-m", "RR"]) == 2
-    assert "no measure among these scores named 'RR'" in capsys.readouterr().err
+    report = ["report", results, "-o", str(tmp_path / "report.html")]
+    for command in ["compare", results], ["results", results], ["study", "efficiency", results], report:
+        assert main([*command, "-m", "RR"]) == 2
+        said = "no measure among these results named 'RR' (the same weir run with this measure adds it)"
+        assert said in capsys.readouterr().err
     again = ["run", "-d", collections[1], "-s", "bm25", "-s", "rm3", "-m", "RR", "-o", results, "-q"]
     assert main(again) == 0
     capsys.readouterr()

@@ -183,7 +183,7 @@ def test_placeholders_and_cells_of_several_documents_are_refused(tmp_path):
     report = imported(tmp_path, "g.jsonl", lines(*rows))
     reasons = [row["reason"] for row in report.files[0]["refused_rows"]]
     assert "'REPLACE_DOC_ID' is a placeholder that nobody filled" in reasons
-    named = "name the mark between them, as in `choices={'between': '|'}`, or write them as a JSON list"
+    named = "name the mark between them, as in `choices={'between': ';'}`, or write them as a JSON list"
     assert f"'a;b' looks like several documents in one cell; {named}" in reasons
     assert written(tmp_path / "out")[1] == {Q: {"a": 1}}
 

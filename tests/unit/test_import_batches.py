@@ -107,6 +107,27 @@ def test_documents_twice_are_counted_and_others_of_their_name_refused(tmp_path, 
     assert "document 'd4' has another text elsewhere" in told["refused_rows"][0]["reason"]
 
 
+@pytest.mark.parametrize("golden_first", [True, False])
+def test_fields_that_one_of_two_equal_documents_lacks_come_from_the_other(tmp_path, golden_first):
+    returned = [
+        {"id": "d1", "text": "one", "score": 2.0},
+        {"id": "d2", "text": "two", "score": 1.0, "title": "Own"},
+    ]
+    jsonl(tmp_path / "golden.jsonl", [{"question": "q", "relevant": ["d1"], "retrieved": returned}])
+    store = [
+        {"_id": "d1", "text": "one", "title": "T1", "page": 3},
+        {"_id": "d2", "text": "two", "title": "T2"},
+    ]
+    jsonl(tmp_path / "corpus.jsonl", store)
+    files = [tmp_path / "golden.jsonl", tmp_path / "corpus.jsonl"]
+    report = import_files(files if golden_first else files[::-1], tmp_path / "out")
+    (rows,) = [(tmp_path / "out" / "corpus.jsonl").read_text().splitlines()]
+    rows = {row["_id"]: row for row in map(json.loads, rows)}
+    assert rows["d1"] == {"_id": "d1", "title": "T1", "text": "one", "metadata": {"page": 3}}
+    assert rows["d2"]["title"] == ("Own" if golden_first else "T2")
+    assert [one["left_out"] for one in report.files if one["left_out"]] == [{"title": 1}]
+
+
 def test_rows_that_only_make_sense_together_are_read_whole(tmp_path, small_batches):
     jsonl(tmp_path / "golden.jsonl", [{"query": f"weir {n}", "relevant": [f"d{n}"]} for n in range(40)])
     assert import_files(tmp_path / "golden.jsonl", tmp_path / "out").whole["queries"] == 40

@@ -87,6 +87,21 @@ def test_texts_that_nothing_holds_are_counted_and_refused_where_they_are_most(tm
     assert note == "reference texts that stand in no text returned, and count as not found: 1 of 3"
 
 
+def test_a_reference_that_no_document_holds_is_judged_and_never_found(tmp_path):
+    references = [CHUNKS["b"], CHUNKS["c"], "Gloves, which nobody stores."]
+    report = _imported(tmp_path, {"reference_contexts": references})
+    (row,) = written(tmp_path / "out")[1].values()
+    assert (len(row), report.whole["documents"]) == (3, len(CHUNKS))
+    assert report.whole["notes"][0] == (
+        "reference texts, such as 'Gloves, which nobody stores.', that stand in no document: judged, and never found: "
+        "1 of 3"
+    )
+    assert "1 of 3 judged documents are not among the documents" in report.whole["notes"]
+    # A text that was returned stands in somebody's index.
+    report = _imported(tmp_path, {"reference_contexts": references, "retrieved_contexts": references[2:]})
+    assert report.whole["documents"] == len(CHUNKS) + 1
+
+
 def test_a_reference_that_several_chunks_hold_is_refused(tmp_path):
     with pytest.raises(BadValue, match="'Socks wear out first' stands in 2 documents, such as 'c' and 'd'"):
         _imported(tmp_path, {"reference_contexts": ["Socks wear out first", CHUNKS["b"]]})

@@ -388,6 +388,16 @@ def test_a_folder_without_packs_is_one_line(tmp_path, capsys):
     assert not (tmp_path / "site").exists()
 
 
+def test_a_pack_of_any_name_is_on_the_leaderboard(packed, mine, tmp_path):
+    (tmp_path / "packs" / "inner").mkdir(parents=True)
+    shutil.copy(packed, tmp_path / "packs" / "r7.pack")
+    (tmp_path / "packs" / "notes.txt").write_text("no pack")
+    with zipfile.ZipFile(tmp_path / "packs" / "sheet.xlsx", "w") as archive:
+        archive.writestr("sheet.xml", "<a/>")
+    made = weir.leaderboard(tmp_path / "packs", tmp_path / "site", places={"mine": mine})
+    assert (made.refused, bool(made.rows)) == ((), True)
+
+
 def test_a_measure_without_a_direction_ranks_nothing(tmp_path, capsys):
     assert main(["submit", "leaderboard", str(tmp_path), "-o", str(tmp_path / "o"), "-m", "Judged@10"]) == 2
     assert "neither better nor worse" in capsys.readouterr().err

@@ -48,6 +48,7 @@ from weir.experiment.results import (
     ResultCell,
     by_split,
     cell_notes,
+    check_scored,
     chosen_cells,
     collection_places,
     current_cells,
@@ -163,10 +164,7 @@ def _measures_among(
     cells: Sequence[ResultCell], measures: Measure | str | Iterable[Measure | str]
 ) -> list[str]:
     names = [str(measure) for measure in measures_of(measures)] if measures else []
-    available = scored_measures(cells)
-    for name in names:
-        if name not in available:
-            raise UnknownName("measure among these results", name, available)
+    check_scored(names, scored_measures(cells))
     return names
 
 

@@ -254,7 +254,7 @@ class _Commands(click.Group):
             raise UnknownName("command", path, known, words[near[0]] if near else None)
         found, command, rest = super().resolve_command(ctx, [name, *rest])
         if command is not None and not isinstance(command, click.Group) and not ctx.resilient_parsing:
-            _refuse_repeated(command, rest)
+            _refuse_repeated(path, command, rest)
         return found, command, rest
 
     def invoke(self, ctx: click.Context) -> object:
@@ -294,7 +294,7 @@ class _Commands(click.Group):
             formatter.write_dl(list(commands.items()))
 
 
-def _refuse_repeated(command: click.Command, args: list[str]) -> None:
+def _refuse_repeated(path: str, command: click.Command, args: list[str]) -> None:
     # Click would take the last value, and say nothing of the others.
     context = click.Context(command, **{**SETTINGS, **command.context_settings})  # the help option is kept
     try:
@@ -304,7 +304,8 @@ def _refuse_repeated(command: click.Command, args: list[str]) -> None:
     for option in order:
         single = isinstance(option, click.Option) and not (option.multiple or option.is_flag or option.count)
         if single and order.count(option) > 1:
-            raise click.UsageError(f"{option.opts[0]} is given {order.count(option)} times; expected once")
+            given = f"{option.opts[0]} is given {order.count(option)} times"
+            raise click.UsageError(f"{given}; expected once: weir {path} takes one value of it")
 
 
 def _two_columns(cells: list[str]) -> list[str]:

@@ -33,6 +33,7 @@ from weir.experiment.results import (
     answered_texts,
     by_split,
     cell_collection,
+    check_scored,
     collection_of_cell,
     collection_places,
     current_cells,
@@ -203,7 +204,7 @@ def compare_cells_by_group(
     Raises BadValue if no group has two queries, UnknownName for an unscored measure.
     """
     comparisons, ungrouped = list[Comparison](), dict[str, None]()
-    for measure in measures_wanted(scored_measures(cells), measures):
+    for measure in _measures_among(cells, measures):
         for dataset, systems in _by_dataset(cells).items():
             having = {name: c for name, c in systems.items() if c.mean(measure) is not None}
             if len(having) < 2 or (baseline is not None and baseline not in having):
@@ -242,7 +243,7 @@ def lacking_notes(
     unscored measure.
     """
     sentences, by_dataset = [], _by_dataset(cells)
-    for measure in measures_wanted(scored_measures(cells), measures):
+    for measure in _measures_among(cells, measures):
         lacking = [f"{cell.called} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
         if lacking:
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
@@ -283,7 +284,7 @@ def datasets_left_out(
     """Return a sentence on each dataset that `compare_cells` omits by a measure, having one system or no baseline
     there; raises UnknownName for an unscored measure.
     """
-    wanted, omitted = measures_wanted(scored_measures(cells), measures), dict[str, dict[str, list[str]]]()
+    wanted, omitted = _measures_among(cells, measures), dict[str, dict[str, list[str]]]()
     called = next((cell.called for cell in cells if (cell.label or cell.system) == baseline), baseline)
     for measure in wanted:
         means = [(cell, cell.mean(measure)) for cell in cells]
@@ -313,9 +314,7 @@ def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | st
     """
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
-    return len(measures_wanted(scored_measures(cells), measures)) * sum(
-        p * q for p, q in zip(pairs, queries, strict=True)
-    )
+    return len(_measures_among(cells, measures)) * sum(p * q for p, q in zip(pairs, queries, strict=True))
 
 
 def _by_dataset(cells: Sequence[ResultCell]) -> dict[str, dict[str, ResultCell]]:
@@ -337,6 +336,12 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
         if measure not in available:
             raise UnknownName("measure among these scores", measure, available)
     return names
+
+
+def _measures_among(cells: Sequence[ResultCell], measures: Iterable[Measure | str]) -> list[str]:
+    chosen, scored = tuple(measures), scored_measures(cells)
+    check_scored(map(str, measures_of(chosen)) if chosen else (), scored)
+    return measures_wanted(scored, chosen)
 
 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:

@@ -14,10 +14,11 @@ from weir.core.rounding import between, count, figure, percent, score, times
 from weir.core.scores import Note, Row
 from weir.core.short_names import short_legend, short_names
 from weir.core.tables import Table, table_of
-from weir.errors import FormatError, UnknownName
+from weir.errors import FormatError
 from weir.experiment.results import (
     ResultCell,
     by_split,
+    check_scored,
     current_cells,
     finished_cells,
     index_cost,
@@ -131,8 +132,7 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
     cells, _ = current_cells(by_split(finished_cells(root)))
     available = scored_measures(cells)
     quality = measure or (DEFAULT if DEFAULT in available or not available else available[0])
-    if quality not in available:
-        raise UnknownName("measure in these results", quality, available)
+    check_scored([quality], available)
     systems = [_cost(cell, row) for cell in cells for row in cell.named_rows() if row.measure == quality]
     places: dict[tuple[object, ...], list[Efficiency]] = {}
     for one in systems:

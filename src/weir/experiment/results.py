@@ -580,6 +580,15 @@ def scored_measures(cells: Iterable[ResultCell]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
 
 
+def check_scored(measures: Iterable[str], scored: Iterable[str]) -> None:
+    """Raise UnknownName for a measure that is not among those `scored` in a results folder."""
+    known = tuple(scored)
+    for name in measures:
+        if name not in known:
+            remedy = "the same weir run with this measure adds it"
+            raise UnknownName("measure among these results", name, known, remedy=remedy)
+
+
 def by_collection(cells: Sequence[ResultCell]) -> list[ResultCell]:
     """Return the results with datasets named by their recorded collection, which may not be unique."""
     return _labelled([_called(cell, cell.collection) for cell in cells])

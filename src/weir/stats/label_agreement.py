@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, get_args
@@ -89,6 +90,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 Summed = TypeVar("Summed", Int64, Float64)
 MOST_LABELS = 100
 """Largest number of distinct grades; with more, a confusion table says nothing."""
+_RATERS_SHOWN = 4  # with the most grades
 GRADES_SHOWN = 10
 """Most distinct grades whose every pair is shown in a table; of more, such as means of several raters, whole ones."""
 RESAMPLES = 1000
@@ -151,8 +153,10 @@ class Agreement:
         return values[statistic]
 
 
-def label_tables(first: Qrels, second: Qrels) -> LabelTables:
+def label_tables(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "second")) -> LabelTables:
     """Return a confusion table for each query, of the pairs that both raters labelled.
+
+    names: of the raters, for messages.
 
     Raises BadValue if there are none, or for more than MOST_LABELS distinct grades.
     """
@@ -165,7 +169,7 @@ def label_tables(first: Qrels, second: Qrels) -> LabelTables:
         raise BadValue(f"no pair of query and document is judged by both{cause}")
     pair = (first.grade[both].astype(np.float64), second.grade[at].astype(np.float64))
     labels = np.unique(np.concatenate(pair))
-    _check_number(labels)
+    _check_number(labels, dict(zip(names, (first, second), strict=True)))
     row, column = (np.searchsorted(labels, grades) for grades in pair)
     shared, query = np.unique(first.query_of_row()[both], return_inverse=True)
     order = np.argsort(
@@ -179,10 +183,13 @@ def label_tables(first: Qrels, second: Qrels) -> LabelTables:
     return LabelTables(queries, labels, table, len(first.doc) - len(both), len(second.doc) - len(both))
 
 
-def _check_number(labels: Float64) -> None:
-    if len(labels) > MOST_LABELS:
+def _check_number(grades: Float64, raters: Mapping[str, Qrels]) -> None:
+    if len(grades) > MOST_LABELS:
+        numbers = Counter({name: len(np.unique(labels.grade)) for name, labels in raters.items()})
+        most = ", ".join(f"{name} has {number:,}" for name, number in numbers.most_common(_RATERS_SHOWN))
         raise BadValue(
-            f"{len(labels):,} different grades; agreement is of at most {MOST_LABELS}: round them first"
+            f"{len(grades):,} different grades ({most}); agreement is of at most {MOST_LABELS}: round them first, or "
+            "name other labels (FILE#COLUMN is one of several columns)"
         )
 
 
@@ -289,7 +296,7 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
     Intervals are NaN for fewer queries than `fewest`. Raises BadValue for no shared pair, or more than
     MOST_LABELS distinct grades.
     """
-    tables = label_tables(first, second)
+    tables = label_tables(first, second, names)
     whole, count = tables.table.sum(axis=0), len(tables.table)
     drawn = list(drawn_tables(tables.table))
     values = []
@@ -410,7 +417,7 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
         raise BadValue("no pair of query and document has two labels")
     query, shared = query[several], ratings[:, several]
     grades = np.unique(shared[~np.isnan(shared)])
-    _check_number(grades)
+    _check_number(grades, labels)
     judged, at = np.unique(query, return_inverse=True)
     order = np.argsort(at, kind="stable")
     cuts = np.searchsorted(at[order], np.arange(1, len(judged)))

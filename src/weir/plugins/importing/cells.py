@@ -199,9 +199,13 @@ def each_record(value: object) -> Iterator[Cells]:
 # Numbers and identifiers.
 
 
+PAGES = frozenset(("page", "pages", "pagenum", "pageno", "pagenumber", "pagenumbers"))
+"""Folded names of columns that hold numbers of pages."""
+
+
 def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
-    """Raise BadValue that names several columns which fit one role, and asks to choose."""
-    several = sorted(candidates)
+    """Raise BadValue that names several columns which fit one role, those of pages last, and asks to choose."""
+    several = sorted(candidates, key=lambda name: (fold(name) in PAGES, name))
     raise BadValue(
         f"{' and '.join(several[:4])} could each be the {role}; choose one, as in `columns={ {role: several[0]} }`"
     )

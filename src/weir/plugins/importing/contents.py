@@ -43,9 +43,12 @@ from weir.plugins.importing.cells import (
     RepeatedNameError,
     SingleFloat,
     Spelled,
+    each_record,
     grade_value,
     has_value,
     is_grade,
+    is_identifier,
+    listed,
     number,
     one_of,
     plain_text,
@@ -210,6 +213,7 @@ def roles_of(
     roles = {role: column for role, column in chosen.items() if column in listed}
     free = [column for column in listed if column not in roles.values() and not str(column).startswith("__")]
     kinds = {column: kind_of_values(dict.get(row.fields, column) for row in rows) for column in free if rows}
+    graded = _beside_grades([*free, *roles.values()], roles.get("grade", ""), rows)
     for role in field_names().roles:
         if role == "id" or role in roles or (role == "doc" and "relevant" in roles):
             continue
@@ -219,7 +223,9 @@ def roles_of(
                 continue
             # Few numbers beside a column of documents are grades.
             beside = of_role(free, "doc")
-            candidates = [one for one in candidates if not (beside and kinds.get(one) == "grade")]
+            candidates = [
+                one for one in candidates if one not in graded and not (beside and kinds.get(one) == "grade")
+            ]
             told = [
                 value for row in rows for one in candidates if has_value(value := dict.get(row.fields, one))
             ]
@@ -239,7 +245,9 @@ def roles_of(
         elif role == "grade":
             also_documents = field_names().every("relevant")
             candidates = [
-                one for one in candidates if fold(one) not in also_documents or kinds.get(one) == "grade"
+                one
+                for one in candidates
+                if fold(one) not in also_documents or kinds.get(one) == "grade" or one in graded
             ]
         if len(candidates) > 1:
             candidates = _by_evidence(role, candidates, kinds)
@@ -248,12 +256,60 @@ def roles_of(
         if candidates:
             roles[role] = candidates[0]
             free.remove(candidates[0])
+    documents = graded.get(roles.get("grade", ""), [])
+    if documents and not {"relevant", "doc"} & set(roles):
+        if len(documents) > 1:
+            one_of("doc", documents)
+        roles["relevant"] = documents[0]
     ids = [column for column in free if fold(column) == "id"]
     if len(ids) > 1 and any(len({plain_text(dict.get(row.fields, one)) for one in ids}) > 1 for row in rows):
         one_of("query_id", ids)
     if ids and (role := _role_of_id(ids[0], roles, chosen, kinds, rows, path)):
         roles[role] = ids[0]
     return roles
+
+
+def _beside_grades(columns: Sequence[str], chosen: str, rows: Sequence[TableRow]) -> dict[str, list[str]]:
+    """Return {column of lists of grades: columns whose lists name as many documents in each row}.
+
+    chosen: the user's column of grades, whatever its name; "" for none.
+    """
+
+    def lists(column: str) -> list[list[Any] | None]:
+        found: list[list[Any] | None] = []
+        for row in rows:
+            with suppress(ValueError):  # refused where it is read
+                found.append(listed(dict.get(row.fields, column)))
+                continue
+            found.append(None)
+        return found
+
+    def name_documents(column: str, members: list[Any] | None) -> bool:
+        names = [plain_text(one) for one in members or ()]
+        objects = all(isinstance(one, dict) for one in members or ())
+        words = fold(column) in documents or all(map(is_identifier, names))
+        return bool(members) and (objects or (words and all(names) and len(set(names)) == len(names)))
+
+    known = field_names()
+    documents, numbers = known.every("relevant", "doc", "retrieved"), known.every("grade", "score", "rank")
+    found: dict[str, list[str]] = {}
+    for column in columns:
+        if not column or (column != chosen and fold(column) not in known.every("grade")):
+            continue
+        grades = lists(column)
+        told = [one for one in grades if one]
+        if kind_of_values(one for row in told for one in row) != "grade":
+            continue
+        beside = []
+        for other in columns:
+            if other == column or fold(other) in numbers | known.every("distance"):
+                continue
+            pairs = [(one, of) for one, of in zip(grades, lists(other), strict=True) if one]
+            fit = sum(len(one) == len(of or ()) and name_documents(other, of) for one, of in pairs)
+            beside += [other] * (fit >= _KIND_SHARE * len(pairs))
+        if beside:
+            found[column] = usual(beside, "relevant", "doc", "retrieved") or beside
+    return found
 
 
 def _role_of_id(
@@ -409,6 +465,31 @@ def text_column(contents: Contents, used: str) -> str:
     if len(found) > 1:
         one_of("text", found)
     return next(iter(found), "")
+
+
+def held_roles(contents: Contents) -> dict[str, str]:
+    """Return the user's {role: column} of which the file has the column, also as a field of objects within it; a role
+    whose column stands in other files alone is left to the file's own names."""
+    if contents.shape == "lines":
+        return dict(contents.roles)
+    names = set(contents.columns)
+    if set(contents.roles.values()) - names:
+        records = list(each_record([row.fields for row in contents.rows] or contents.value))
+        names.update(name for one in records for name in one)
+        names.update(numbered[1] for name in names.copy() if (numbered := NUMBERED.fullmatch(name)))
+    if absent := set(contents.roles.values()) - names:
+        within = re.compile(rf"""\\*['"]({"|".join(map(re.escape, sorted(absent)))})\\*['"]\s*:""")
+        cells = (value for one in records for value in one.values() if isinstance(value, str))
+        names.update(name for cell in cells if cell[:1] in ("[", "{") for name in within.findall(cell))
+    return {
+        role: column
+        for role, column in contents.roles.items()
+        if column in names or column.rpartition(".")[2] in names
+    }
+
+
+NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
+"""A column of several, such as doc_1 and doc_2: its name and number."""
 
 
 # ----------

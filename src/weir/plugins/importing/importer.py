@@ -33,6 +33,7 @@ from weir.plugins.importing.contents import (
     TOTALS,
     Contents,
     check_roles,
+    held_roles,
     is_record,
     parse_columns,
     read_contents,
@@ -164,8 +165,8 @@ def _accounted(
     chosen: Reader, parts: Iterable[Contents], choices: Choices, counts: FileCounts
 ) -> Iterator[Item]:
     roles: dict[str, str] = {}
-    for number, part in enumerate(parts):
-        whole = part if not number else replace(part, roles={**roles, **part.roles})
+    for part in parts:
+        whole = replace(part, roles={**held_roles(part), **roles})  # as the first part was read
         rows = [] if whole.shape == "lines" else [row.fields for row in whole.rows]
         source = rows if whole.value is None else whole.value
         for record in each_record(source):

@@ -11,7 +11,7 @@ import sys
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
@@ -187,8 +187,8 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return self._database.execute("select 1 from documents limit 1").fetchone() is not None
 
     def add(self, name: str, document: Document) -> Literal["new", "same", "other"]:
-        """Add a document and return "new"; if `name` exists, add nothing and return "same" for an equal text, else
-        "other"."""
+        """Add a document and return "new"; if `name` exists, return "same" for an equal text, and fill in the title and
+        metadata that are missing there, else "other"."""
         text = _bytes(document.key.text)
         metadata = json.dumps(document.metadata, default=str).encode() if document.metadata else b""
         row = (_bytes(name), _bytes(document.title), text, metadata, hash(folded(document.key.text)))
@@ -197,15 +197,27 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         )
         if added.rowcount:
             return "new"
-        return "same" if self._one("text", name) == (text,) else "other"
+        if self._one("text", name) != (text,):
+            return "other"
+        stored, given = self._fields(name), _fields_of(document)
+        if missing := {key: value for key, value in given.items() if not has_value(stored.get(key))}:
+            filled = {**stored, **missing}
+            title = _bytes(filled.pop(""))
+            metadata = json.dumps(filled).encode() if filled else b""
+            self._database.execute(
+                "update documents set title = ?, metadata = ? where id = ?", (title, metadata, _bytes(name))
+            )
+        return "same"
+
+    def _fields(self, name: str) -> dict[str, Any]:
+        title, metadata = self._one("title, metadata", name) or (b"", b"")
+        return {"": _text(title), **(json.loads(metadata) if metadata else {})}
 
     def _unlike(self, name: str, document: Document) -> list[str]:
         """Return the fields, title and metadata, in which a document differs from the stored one; its empty fields do
         not count."""
-        title, metadata = self._one("title, metadata", name) or (b"", b"")
-        kept = {"title": _text(title), **(json.loads(metadata) if metadata else {})}
-        given = {"title": document.title, **json.loads(json.dumps(document.metadata, default=str))}
-        return [field for field, value in given.items() if has_value(value) and kept.get(field) != value]
+        kept = self._fields(name)
+        return [key or "title" for key, value in _fields_of(document).items() if kept.get(key) != value]
 
     def _ids_of(self, text: str) -> set[str]:
         """Return the identifiers of documents of this text, else of those that differ in case and white space."""
@@ -222,6 +234,11 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         cursor = self._database.execute("select id, title, text from documents order by n")
         while batch := cursor.fetchmany(_BATCH_ROWS):
             yield [(ItemKey(_text(name)), _text(title), _text(text)) for name, title, text in batch]
+
+    def metadata(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield (identifier, metadata) of the documents with metadata."""
+        rows = self._rows("id, metadata")
+        yield from ((_text(name), json.loads(metadata)) for name, metadata in rows if metadata)
 
     def characters(self) -> int:
         """Return the number of bytes of all titles and texts."""
@@ -276,6 +293,12 @@ def document_spill() -> Iterator[DocumentSpill]:
         raise StoreError(f"cannot keep the documents of an import in the temporary folder: {error}") from None
     finally:
         database.close()
+
+
+def _fields_of(document: Document) -> dict[str, Any]:
+    """Return the title, under "", and the metadata of a document, as far as they have a value, as JSON holds them."""
+    given = {"": document.title, **json.loads(json.dumps(document.metadata, default=str))}
+    return {key: value for key, value in given.items() if has_value(value)}
 
 
 def _bytes(text: str) -> bytes:
@@ -620,8 +643,36 @@ def _refuse_unrelated(merged: Merged, judged: set[str], judged_queries: set[str]
     if judged and absent == len(judged):
         raise BadValue(
             f"documents: none of the {len(judged):,} judged documents, such as '{min(judged)[:60]}', "
-            f"is among them, {advice}"
+            f"is among them, {_named_elsewhere(merged.documents, judged) or advice}"
         )
+
+
+_NAMED_SHARE = 0.5  # of the judged documents, by which a field of metadata is taken to name documents
+
+
+def _named_elsewhere(documents: DocumentSpill, judged: set[str]) -> str:
+    """Return the advice where a field of the documents' metadata names the judged documents; "" if none does."""
+    named, held, marks = dict[str, set[str]](), Counter[str](), dict[str, set[str]]()
+    for name, metadata in documents.metadata():
+        for column, value in metadata.items():
+            if (of := plain_text(value)) in judged:
+                held[column] += 1
+                named.setdefault(column, set()).add(of)
+                rest = name.removeprefix(of)
+                between = re.match(r"[\W_]+", rest) if rest != name else None
+                marks.setdefault(column, set()).add(between[0] if between else "")
+    column = max(named, key=lambda one: len(named[one]), default="")
+    if not column or len(named[column]) < _NAMED_SHARE * len(judged):
+        return ""
+    found = f"but {len(named[column]):,} of them are values of '{column}'"
+    if held[column] == len(named[column]):
+        return f"{found}: say `columns='doc={column}'`"
+    mark = next(iter(marks[column])) if len(marks[column]) == 1 else ""
+    ways = f"weir data convert RUN OUT --collapse '{mark}'" if mark else "`weir.Run.collapsed` in Python"
+    return (
+        f"{found}, of which they are parts: import judgments and parts apart, rank the parts for the same queries, "
+        f"and make documents of the ranking with {ways} (docs/tutorials/rag-engineer.md)"
+    )
 
 
 def _judgment_notes(judgments: Sequence[tuple[str, Mapping[str, float]]], merged: Merged) -> Iterator[str]:
@@ -694,8 +745,9 @@ def _with_sources(
 ) -> Sequence[ImportedFile]:
     """Return the files with the documents that judged or returned texts quote in place of these texts.
 
-    A judged text that several documents hold is refused. Raises BadValue if most texts are in no document of a corpus,
-    unless `choices` allows it.
+    A judged text that several documents hold is refused, and one that no document of a corpus holds is judged but no
+    document. Raises BadValue if most texts are in no document of a corpus, unless `choices` allows it, which makes a
+    document of each.
     """
     judged, others = _texts_alone(files)
     hops = {
@@ -737,16 +789,24 @@ def _with_sources(
             f"{len(spill):,} documents, nor consist of any, so they may be of other documents; name documents by "
             "identifiers, or add `choices={'allow_disjoint': True}`, which makes a document of each"
         )
+    strange = (
+        {text for text in without if text not in others} if corpus and not choices.allow_disjoint else set()
+    )
     whole = sum(len(sources) == 1 for sources in keys.values())
     counts = {
         "texts that stand within one document, which is taken for them": whole,
         "texts that consist of several documents, which are taken for them": len(keys) - whole,
         "texts that stand in no document, and became documents themselves"
         if corpus
-        else "reference texts that stand in no text returned, and count as not found": len(without),
+        else "reference texts that stand in no text returned, and count as not found": len(without)
+        - len(strange),
     }
+    if strange:
+        first = next(text for text in without if text in strange)
+        what = f"reference texts, such as '{first[:60]}', that stand in no document: judged, and never found"
+        counts[what] = len(strange)
     notes += [f"{what}: {count:,} {of}" for what, count in counts.items() if count]
-    return [replace(file, items=tuple(_with_keys(file, keys, several))) for file in files]
+    return [replace(file, items=tuple(_with_keys(file, keys, several, strange))) for file in files]
 
 
 def _texts_alone(files: Sequence[ImportedFile]) -> tuple[dict[str, None], dict[str, None]]:
@@ -767,22 +827,27 @@ def docs_of(item: Item) -> tuple[ItemKey, ...]:
 
 
 def _with_keys(
-    file: ImportedFile, keys: Mapping[str, Sequence[ItemKey]], several: Mapping[str, str]
+    file: ImportedFile,
+    keys: Mapping[str, Sequence[ItemKey]],
+    several: Mapping[str, str],
+    strange: Collection[str] = (),
 ) -> Iterator[Item]:
     """Yield the items of a file, of which documents known by these texts have these keys.
 
     several: {text: why it is refused as a judged document}.
+    strange: judged texts that are no documents.
     """
 
     def found(key: ItemKey) -> Sequence[ItemKey]:
         return keys.get(key.text, (key,)) if not key.id else (key,)
 
+    no_documents = {*several, *strange}
     for item in file.items:
         if isinstance(item, Judgment) and not item.doc.id and item.doc.text in several:
             file.counts._count_refused(item.where, several[item.doc.text])
         elif isinstance(item, Judgment):
             yield from (replace(item, doc=key) for key in found(item.doc))
-        elif isinstance(item, Document) and (item.key.id or item.key.text not in several):
+        elif isinstance(item, Document) and (item.key.id or item.key.text not in no_documents):
             yield from (replace(item, key=key) for key in found(item.key) if key == item.key or not key.id)
         elif isinstance(item, Ranking):
             yield replace(item, docs=tuple(found(doc)[0] for doc in item.docs))

@@ -30,6 +30,7 @@ from weir.experiment.results import (
     ResultCell,
     cell_collection,
     cell_notes,
+    check_scored,
     chosen_cells,
     current_cells,
     finished_and_lacking,
@@ -105,9 +106,7 @@ class Study:
         # Those with verdicts first.
         available = sorted(scored_measures(cells), key=lambda name: not direction(name))
         wanted = [str(one) for one in measures_of(tuple(measures))] if tuple(measures) else available
-        for measure in wanted:
-            if measure not in available:
-                raise UnknownName("measure among these results", measure, available)
+        check_scored(wanted, available)
         numbers = system_numbers(names, chosen, {**system_titles(cells), **label_of})
         scores, comparisons = scores_of_cells(cells), list[Comparison]()
         try:

@@ -287,6 +287,18 @@ def verify_pack(
         )
 
 
+def may_be_pack(path: Path) -> bool:
+    """Return whether a file is a pack by its content, or called as a zip, so that a damaged one is named."""
+    if not path.is_file():
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            held = {Path(name).name for name in archive.namelist()}
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        held = set[str]()
+    return path.suffix == ".zip" or MANIFEST in held
+
+
 def unpacked(path: Path, temporary: Path) -> Path:
     """Unpack a pack below `temporary`, and return the folder with its manifest.
 

@@ -52,7 +52,7 @@ from weir.measures.evaluate import distinct_names
 from weir.measures.measure import direction, no_direction_note
 from weir.plugins.report.page import digest, isolated_html, page_script, style_sheet
 from weir.plugins.report.paper import trained_on
-from weir.plugins.submissions.packs import RESULTS, unpacked, verify_pack
+from weir.plugins.submissions.packs import RESULTS, may_be_pack, unpacked, verify_pack
 from weir.stats.compare import Comparison, ScoreTable, Verdict, compared, table, verdicts_across
 
 MEDIUM_DOCUMENTS, LARGE_DOCUMENTS = 100_000, 1_000_000
@@ -152,9 +152,9 @@ def leaderboard(
     if problem := no_direction_note([measure]):
         raise BadValue(f"{problem[0]}; rank by another measure")
     folder = path_of(submissions)
-    packs = sorted(folder.glob("*.zip"))
+    packs = sorted(filter(may_be_pack, folder.iterdir())) if folder.is_dir() else []
     if not packs:
-        missing = "no pack (*.zip)" if folder.is_dir() else "no such folder"
+        missing = "no pack" if folder.is_dir() else "no such folder"
         raise FormatError(folder, missing, "packs of weir submit pack")
     stems = [file.name.removesuffix(".zip").removesuffix(".weir") for file in packs]
     names = dict(zip(packs, distinct_names(stems, [file.name for file in packs]), strict=True))

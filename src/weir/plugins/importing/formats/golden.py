@@ -18,6 +18,7 @@ from weir.files.formats import MISSING
 from weir.files.one_system import REMEDIES, orders_apart
 from weir.plugins.importing.cells import (
     MEANT,
+    PAGES,
     Cells,
     grade_value,
     has_value,
@@ -33,6 +34,7 @@ from weir.plugins.importing.cells import (
     take_whole,
 )
 from weir.plugins.importing.contents import (
+    NUMBERED,
     Contents,
     TableRow,
     is_text,
@@ -61,6 +63,7 @@ from weir.plugins.importing.items import (
     Used,
     failure_of,
     member_of,
+    names_document,
     nothing_answers,
     places_of,
     ranking_item,
@@ -105,12 +108,15 @@ def _members(rows: list[TableRow], column: str, between: str) -> Iterator[object
         yield value.split(between) if between and isinstance(value, str) else value
 
 
+_MARKS = ("|", ";", "•", "；", "，", "、", ",", "&", "+", " and ", " / ")
+
+
 def _several_in_cell(value: object) -> str:
-    shown = " ".join(plain_text(value).split())[:60]
-    return (
-        f"'{shown}' looks like several documents in one cell; name the mark between them, as in "
-        "`choices={'between': '|'}`, or write them as a JSON list"
-    )
+    told = plain_text(value)
+    shown = " ".join(told.split())[:60]
+    mark = next((mark for mark in _MARKS if mark in told), "")
+    named = f"name the mark between them, as in `choices={{'between': {mark!r}}}`, or " if mark else ""
+    return f"'{shown}' looks like several documents in one cell; {named}write them as a JSON list"
 
 
 def _are_lists(cells: list[str], between: str) -> bool:
@@ -245,9 +251,6 @@ def _flattened(chosen: Collection[str], row: TableRow) -> TableRow:
     return TableRow(row.where, fields)
 
 
-_NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
-
-
 def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
     """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to a column of lists.
 
@@ -257,7 +260,7 @@ def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
     columns = dict.fromkeys(name for row in rows for name in row.fields)
     families: dict[str, dict[int, str]] = {}
     for column in columns:
-        if numbered := _NUMBERED.fullmatch(column):
+        if numbered := NUMBERED.fullmatch(column):
             families.setdefault(numbered[1], {})[int(numbered[2])] = column
     chosen = set(contents.roles.values())
     for name, members in families.items():
@@ -308,6 +311,19 @@ def _word_fields(columns: list[str], used: Collection[str]) -> dict[str, str]:
     }
 
 
+def _refuse_grades_alone(contents: Contents, column: str, rows: list[TableRow]) -> None:
+    for row in rows:
+        with suppress(ValueError):  # refused where it is read
+            members = listed(dict.get(row.fields, column)) or []
+            numbers = [number(grade_value(one)) for one in members]
+            if None not in numbers and (len(set(numbers)) < len(numbers) or 0.0 in numbers):
+                raise BadValue(
+                    f"{contents.path}, {row.where}: '{column}' holds lists of grades, and no list of as many documents "
+                    f"is beside it; say `columns='relevant=NAME,grade={column}'`, or `columns='relevant={column}'` if "
+                    "its numbers are documents"
+                )
+
+
 def _layout(contents: Contents, between: str = "") -> tuple[_Layout, list[TableRow]]:
     chosen = contents.roles.values()
     rows = _with_lists(contents, [_flattened(chosen, row) for row in _records(contents)])
@@ -318,6 +334,7 @@ def _layout(contents: Contents, between: str = "") -> tuple[_Layout, list[TableR
         return kind_of_values(dict.get(row.fields, roles[role]) for row in rows) if role in roles else ""
 
     if kind("grade") == "list" and "doc" not in roles and "relevant" not in roles:
+        _refuse_grades_alone(contents, roles["grade"], rows)
         roles["relevant"] = roles.pop("grade")
     elif "doc" in roles:
         # Documents of an open name are relevant where the user named them, or grades stand beside lists of them.
@@ -461,8 +478,26 @@ def _rows(
     refused = {item.where for item in items if isinstance(item, Refused)}
     refused -= {item.where for item in items if isinstance(item, (Judgment, ByWords, Ranking))}
     sound = [row for row in rows if row.where not in refused]
-    yield from _queries(layout, sound, set() if read is _golden else _of_documents(rows))
+    found = list(_queries(layout, sound, set() if read is _golden else _of_documents(rows)))
+    if read is _golden and "retrieved" not in layout.roles:
+        kept = dict.fromkeys(
+            name
+            for item in found
+            if isinstance(item, FoundQuery)
+            for name, value in item.metadata.items()
+            if isinstance(value, list) and value and all(map(names_document, value))
+        )
+        yield from map(FileRemark, _lists_kept(usual(kept, "doc", "retrieved")))
+    yield from found
     yield from items
+
+
+def _lists_kept(names: list[str]) -> Iterator[str]:
+    if names:
+        yield (
+            f"kept as metadata of queries: {', '.join(names)}; if a system returned these documents, say "
+            f"`columns='retrieved={names[0]}'`"
+        )
 
 
 def _of_documents(rows: Iterable[TableRow]) -> set[str]:
@@ -513,13 +548,14 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
     if "rank" in roles:
         return _returned
     if "score" not in roles:
-        name = roles["doc"]
         if _names_pairs(contents, roles):
             return _judged
+        name = _likely_documents(layout, rows)
         if graded := _like_grades(contents, layout, rows):
             said, first = ", ".join(graded[:6]) + ", ..." * (len(graded) > 6), graded[0]
+            first = f"grade={first}" if name == roles["doc"] else f"doc={name},grade={first}"
             raise BadValue(
-                f"{contents.path}: {said} beside '{name}' may be grades; add `columns='grade={first}'`"
+                f"{contents.path}: {said} beside '{name}' may be grades; add `columns='{first}'`"
                 + ", or one of the others (weir labels people and weir labels agree compare them; to join them, write "
                 "a row for each grade and say `choices={'judges': 'majority'}`)"
                 * (len(graded) > 1)
@@ -547,6 +583,34 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         f"{contents.path}: the whole numbers in '{name}' may be grades or scores; add "
         f"`as_kind={ {contents.path.name: 'qrels'} }` or `as_kind={ {contents.path.name: 'run'} }`"
     )
+
+
+def _likely_documents(layout: _Layout, rows: list[TableRow]) -> str:
+    """Return the column that most likely names documents: that of the role, unless it has page numbers, or a value
+    for several rows where another of the usual names has more."""
+    names = dict.fromkeys(name for row in rows for name in row.fields)
+    cells = {name: [dict.get(row.fields, name) for row in rows] for name in names}
+    told = {name: {str(value) for value in values if has_value(value)} for name, values in cells.items()}
+
+    def are_pages(name: str) -> bool:
+        return fold(name) in PAGES and all(number(one) is not None for one in told[name])
+
+    own, known = layout.roles["doc"], field_names().every("relevant", "doc")
+    if not are_pages(own) and 2 * len(told[own]) > len(rows):
+        return own
+    others = [
+        name
+        for name, values in cells.items()
+        if name not in layout.roles.values()
+        and (fold(name) in known or (are_pages(own) and any(word in fold(name) for word in _NAMES)))
+        and not are_pages(name)
+        and (are_pages(own) or len(told[name]) > len(told[own]))
+        and kind_of_values(values) in ("name", "list")
+    ]
+    return max(others, key=lambda name: (fold(name) in known, len(told[name])), default=own)
+
+
+_NAMES = ("doc", "file", "source", "url", "passage", "chunk")
 
 
 _LARGE_GRADE = 10
