@@ -87,12 +87,14 @@ def filtered(queries: Queries, corpus: Corpus) -> Queries:
 
 
 def counting(judged: Qrels, queries: Queries) -> Qrels:
-    """Return the judgments of the queries that count: without those marked unanswerable, and those that `never_asked`
-    names.
-    """
-    left = answerable(judged, queries)
-    unasked = never_asked(left.queries, queries.ids)
-    return left.only(np.flatnonzero(~unasked)) if unasked.any() else left
+    """Return the judgments of the queries that count: neither marked unanswerable nor named by `never_asked`."""
+    return asked_of(answerable(judged, queries), queries)
+
+
+def asked_of(judged: Qrels, queries: Queries) -> Qrels:
+    """Return the judgments of all queries except those that `never_asked` names."""
+    unasked = never_asked(judged.queries, queries.ids)
+    return judged.only(np.flatnonzero(~unasked)) if unasked.any() else judged
 
 
 def answerable(judged: Qrels, queries: Queries) -> Qrels:
@@ -321,19 +323,15 @@ class Dataset:
         system can be asked, and without those marked unanswerable that have no relevant document.
         """
         return (
-            self._judgments
-            if self.layout.queries is None
-            else counting(self._judgments, self.settled_queries)
+            self.all_qrels if self.layout.queries is None else asked_of(self.all_qrels, self.settled_queries)
         )
 
     @cached_property
     def all_qrels(self) -> Qrels:
         """`qrels`, with the judgments of queries that the collection lacks."""
-        return (
-            self._judgments
-            if self.layout.queries is None
-            else answerable(self._judgments, self.settled_queries)
-        )
+        if self.layout.queries is None:
+            return self._judgments
+        return answerable(self._judgments, self.settled_queries)
 
     @cached_property
     def queries_fingerprint(self) -> str:

@@ -511,9 +511,10 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
     splits: dict[str, set[str]] = {}
     for cell in cells:
         documents, queries = answered_texts(cell)
-        for counted_with in (True, False) if not cell.newer else (True,):
-            texts.setdefault((cell.collection, counted_with), {})[documents] = None
-            texts.setdefault((cell.collection, documents, cell.judgments, counted_with), {})[queries] = None
+        # An older version is told from all, the newest of a place from other newest ones.
+        for with_older in (True,) if cell.newer else (True, False):
+            texts.setdefault((cell.collection, with_older), {})[documents] = None
+            texts.setdefault((cell.collection, documents, cell.judgments, with_older), {})[queries] = None
 
     def unit(cell: ResultCell) -> str:
         documents, queries = answered_texts(cell)

@@ -53,6 +53,8 @@ class FieldNames:
     """{field: values that say that a question has no answer}."""
     totals: frozenset[str]
     """Names of a last row that sums up the rows above."""
+    pages: frozenset[str]
+    """Names of columns that hold numbers of pages."""
     failed: frozenset[str]
     """Names of fields that say why a search failed."""
 
@@ -94,6 +96,7 @@ def field_names() -> FieldNames:
         folded(table["containers"]["inner"]),
         {fold(name): frozenset(values) for name, values in table["unanswerable"].items()},
         folded(table["totals"]["names"]),
+        folded(table["pages"]["names"]),
         folded(table["failed"]["names"]),
     )
 

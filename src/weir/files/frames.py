@@ -179,7 +179,8 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
 
     None for other values, and a frame with ranks, origins or repeated documents, or without grades or scores.
 
-    Raises BadValue for missing or ambiguous columns.
+    Raises BadValue for missing or ambiguous columns, FormatError for a query with rows of several systems or
+    collections.
     """
     frame: Any = value
     if not hasattr(frame, "__len__") or not hasattr(frame, "columns") or len(frame) >= _STREAM_ROWS:

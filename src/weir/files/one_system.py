@@ -20,9 +20,8 @@ REMEDIES = {
 _SHOWN = 40  # characters of a name
 MOST_ROWS = 20_000
 """Rows of a table whose order is looked at."""
-_CERTAIN = (
-    10  # steps from a row to the next one of equal value, without one back, that are an order and no chance
-)
+_CERTAIN = 10
+"""Steps to a worse score, without one to a better, that are an order and no chance."""
 
 
 def orders_apart(column: str, rows: Iterable[tuple[object, object, object]]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from weir.core.strings import first_repeated
 from weir.errors import BadValue
-from weir.files.column_names import fold
+from weir.files.column_names import field_names, fold
 from weir.files.label_files import BINARY_WORDS
 from weir.files.parsers import parse_slowly
 
@@ -199,13 +199,9 @@ def each_record(value: object) -> Iterator[Cells]:
 # Numbers and identifiers.
 
 
-PAGES = frozenset(("page", "pages", "pagenum", "pageno", "pagenumber", "pagenumbers"))
-"""Folded names of columns that hold numbers of pages."""
-
-
 def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
     """Raise BadValue that names several columns which fit one role, those of pages last, and asks to choose."""
-    several = sorted(candidates, key=lambda name: (fold(name) in PAGES, name))
+    several = sorted(candidates, key=lambda name: (fold(name) in field_names().pages, name))
     raise BadValue(
         f"{' and '.join(several[:4])} could each be the {role}; choose one, as in `columns={ {role: several[0]} }`"
     )

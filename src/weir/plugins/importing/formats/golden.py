@@ -18,7 +18,6 @@ from weir.files.formats import MISSING
 from weir.files.one_system import REMEDIES, orders_apart
 from weir.plugins.importing.cells import (
     MEANT,
-    PAGES,
     Cells,
     grade_value,
     has_value,
@@ -593,7 +592,7 @@ def _likely_documents(layout: _Layout, rows: list[TableRow]) -> str:
     told = {name: {str(value) for value in values if has_value(value)} for name, values in cells.items()}
 
     def are_pages(name: str) -> bool:
-        return fold(name) in PAGES and all(number(one) is not None for one in told[name])
+        return fold(name) in field_names().pages and all(number(one) is not None for one in told[name])
 
     own, known = layout.roles["doc"], field_names().every("relevant", "doc")
     if not are_pages(own) and 2 * len(told[own]) > len(rows):
