@@ -177,7 +177,7 @@ def gate_command(
 
     Exit code 0, pass: for every measure and dataset, the one-sided lower bound of candidate minus baseline is at
     least minus the allowed drop, so that a larger drop passes at most 1 time in 20. 1, fail: a mean surely dropped,
-    by more than is allowed; if nothing dropped, at most 1 gate in 20 fails, whatever is gated together. 2: bad input.
+    by more than is allowed; if nothing dropped, at most 1 gate in 20 fails. 2: bad input.
     3: too few queries to tell, with the number that would do. If all of 5 or more queries changed alike, that change
     decides.
 

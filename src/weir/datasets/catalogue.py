@@ -100,7 +100,7 @@ def collection_names() -> list[str]:
 
 
 def whole_groups(datasets: Iterable[str]) -> list[Group]:
-    """Return the groups whose members are all among these datasets, so that a mean over them may stand for them."""
+    """Return the groups of which these datasets hold every member."""
     there = set(datasets)
     return [one for one in map(group, groups()) if there.issuperset(one.members)]
 

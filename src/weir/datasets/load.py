@@ -92,7 +92,7 @@ def counting(judged: Qrels, queries: Queries) -> Qrels:
 
 
 def asked_of(judged: Qrels, queries: Queries) -> Qrels:
-    """Return the judgments of all queries except those that `never_asked` names."""
+    """Return the judgments without the queries that `never_asked` names."""
     unasked = never_asked(judged.queries, queries.ids)
     return judged.only(np.flatnonzero(~unasked)) if unasked.any() else judged
 

@@ -325,7 +325,7 @@ def _by_dataset(cells: Sequence[ResultCell]) -> dict[str, dict[str, ResultCell]]
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
-    """Return the names of `measures`, by default of all `measured` of which more or less is better; raises
+    """Return the names of `measures`, by default of all `measured` with a better direction; raises
     UnknownName for one that is not `measured`.
     """
     available = list(dict.fromkeys(measured))

@@ -25,8 +25,9 @@ _CERTAIN = 10
 
 
 def orders_apart(column: str, rows: Iterable[tuple[object, object, object]]) -> str:
-    """Return the finding for a message if the rows of each query are in the order of their scores for each value of a
-    column by itself, and not together, as where rankings of several systems stand in one table; else "".
+    """Return words for a message if several rankings of a query stand in a table, told apart by a column; else "".
+
+    They do if the rows of each value are in the order of their scores, and all rows of the query are not.
 
     rows: query, value of the column, and score, rank or distance; of the first MOST_ROWS, those with numbers count.
     """

@@ -200,7 +200,7 @@ def each_record(value: object) -> Iterator[Cells]:
 
 
 def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
-    """Raise BadValue that names several columns which fit one role, those of pages last, and asks to choose."""
+    """Raise BadValue that names several columns which fit one role, columns of pages last, and asks to choose."""
     several = sorted(candidates, key=lambda name: (fold(name) in field_names().pages, name))
     raise BadValue(
         f"{' and '.join(several[:4])} could each be the {role}; choose one, as in `columns={ {role: several[0]} }`"

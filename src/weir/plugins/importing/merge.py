@@ -220,7 +220,7 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return [key or "title" for key, value in _fields_of(document).items() if kept.get(key) != value]
 
     def _ids_of(self, text: str) -> set[str]:
-        """Return the identifiers of documents of this text, else of those that differ in case and white space."""
+        """Return the identifiers of documents of this text; without one, of documents of its words in any case."""
         if not self._indexed:
             self._database.execute("create index by_text on documents (hash)")
             self._indexed = True
@@ -296,7 +296,7 @@ def document_spill() -> Iterator[DocumentSpill]:
 
 
 def _fields_of(document: Document) -> dict[str, Any]:
-    """Return the title, under "", and the metadata of a document, as far as they have a value, as JSON holds them."""
+    """Return {field: value, as JSON holds it} of a document's metadata, the title under "", without empty values."""
     given = {"": document.title, **json.loads(json.dumps(document.metadata, default=str))}
     return {key: value for key, value in given.items() if has_value(value)}
 
@@ -810,7 +810,7 @@ def _with_sources(
 
 
 def _texts_alone(files: Sequence[ImportedFile]) -> tuple[dict[str, None], dict[str, None]]:
-    """Return (texts, without identifier, of judged documents, those of others)."""
+    """Return (texts of judged documents without identifiers, texts of others without identifiers)."""
     judged, others = dict[str, None](), dict[str, None]()
     for file in files:
         own = {(item.where, item.doc.text) for item in file.items if isinstance(item, Judgment)}

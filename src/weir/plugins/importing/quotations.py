@@ -25,7 +25,7 @@ def _is_passage(text: str) -> bool:
 
 
 def without_hop(text: str) -> str:
-    """Return a reference text without the mark, such as <1-hop>, that Ragas writes before those of several hops."""
+    """Return a reference text without the mark, such as <1-hop>, by which Ragas numbers the hops of a question."""
     return _HOP.sub("", text, count=1) if _HOP.match(text) else text
 
 
@@ -40,8 +40,10 @@ class Quotation:
     _parts: list[tuple[int, int, ItemKey]] = field(default_factory=list)
 
     def sources(self) -> list[ItemKey]:
-        """Return the documents that hold the text, else those of which it consists, in its order; [] if parts of it
-        are from none, or if equal documents could be a part."""
+        """Return the documents that hold the text; without one, the documents of which it consists, in its order.
+
+        [] if a part is from no document, or from several equal ones.
+        """
         if self.holders:
             return self.holders
         end, found, last = 0, list[ItemKey](), (0, 0)

@@ -701,7 +701,7 @@ def _queries(layout: _Layout, rows: list[TableRow], others: set[str]) -> Iterato
 
 
 def _fields_of_rows(queries: Iterable[list[dict[str, Any]]]) -> set[str]:
-    """Return the fields that tell rows of one query apart, and so are no query's own, in whatever row they stand.
+    """Return the fields with two values in some query, which therefore describe rows and no query.
 
     queries: other fields of the rows of each query.
 
