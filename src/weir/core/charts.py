@@ -1,4 +1,4 @@
-"""Charts as values, and their SVG for a page, a notebook or a paper."""
+"""Charts as values, drawn as SVG."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from weir.core.tables import html_escaped
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its confidence interval, as one row of a chart shows it."""
+    """A value with its confidence interval, in one row of a chart."""
 
     value: float
     low: float | None = None
@@ -43,7 +43,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Panel:
-    """A titled column of a chart: an interval for each row, None for a row without a value."""
+    """A titled column of a chart: an interval or None for each row."""
 
     title: str
     intervals: tuple[Interval | None, ...]
@@ -57,7 +57,7 @@ def _kind_and_title(chart: Chart) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Intervals:
-    """A chart of confidence intervals: named rows, in one panel or several side by side."""
+    """A chart of confidence intervals: named rows in one or more panels."""
 
     title: str
     axis: str
@@ -93,7 +93,7 @@ class Point:
 
 @dataclass(frozen=True, repr=False)
 class Points:
-    """A scatter plot of systems over a logarithmic x axis, with their Pareto front."""
+    """A scatter plot of systems and their Pareto front; the x axis is logarithmic."""
 
     title: str
     x_axis: str
@@ -111,7 +111,7 @@ class Points:
 
 @dataclass(frozen=True, repr=False)
 class HeatMap:
-    """A heat map: a number for each row and column, None for an empty cell."""
+    """A heat map of numbers; None is an empty cell."""
 
     title: str
     rows: tuple[str, ...]
@@ -128,7 +128,7 @@ class HeatMap:
 
     @property
     def turned(self) -> HeatMap:
-        """The heat map with rows and columns exchanged."""
+        """Return the heat map with rows and columns exchanged."""
 
         def other(cells: Sequence[Sequence[T]]) -> tuple[tuple[T, ...], ...]:
             return tuple(zip(*cells, strict=True))
@@ -147,7 +147,7 @@ class HeatMap:
 
 @dataclass(frozen=True, repr=False)
 class Spread:
-    """A chart of several numbers in each row, over a logarithmic axis."""
+    """A chart of several numbers in each row, on a logarithmic axis."""
 
     title: str
     axis: str
@@ -173,10 +173,10 @@ T = TypeVar("T")
 
 
 class Plot(Protocol):
-    """Charts that a notebook shows, as `plot()` of results returns them."""
+    """One or more charts, as `plot()` of results returns them."""
 
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
-        """Write each chart as .svg, .png or .pdf, by the ending of `path`, and return the paths.
+        """Write each chart as .svg, .png or .pdf, by the ending of `path`; return the paths.
 
         Several charts get numbered names. A "page" is 7 inches wide, a "column" 3.33.
         """
@@ -193,8 +193,9 @@ class SystemNumbers:
     baseline: str = ""
 
     def number(self, name: str) -> int:
-        """Return a system's colour number: 0 for bm25, from 1 for others, UNCOLOURED for an unknown system
-        and, if colours run out, for systems with many settings."""
+        """Return a system's colour number: 0 for bm25, from 1 for others, UNCOLOURED for an unknown system or if no
+        colour is left.
+        """
         return self._numbers.get(name, UNCOLOURED)
 
     @cached_property
@@ -215,7 +216,7 @@ class SystemNumbers:
         return numbers if grey is None else {grey: 0, **numbers}
 
     def label(self, name: str) -> str:
-        """Return the short name of a system; an unknown name is returned unchanged."""
+        """Return a system's short name; an unknown name unchanged."""
         return self._labels.get(name, name)
 
     @cached_property
@@ -269,7 +270,7 @@ WIDTHS_PX = {"page": 672, "column": 320}
 
 @dataclass(frozen=True)
 class Look:
-    """Rules for painting SVG elements: by classes of the page's style sheet, or by attributes."""
+    """How SVG elements are painted: by classes of the page's style sheet, or by attributes."""
 
     classes: bool
     size: float = 13.0
@@ -279,12 +280,11 @@ class Look:
     """True to paint by the colours of a dark page, where no classes do."""
 
     def width(self, text: str, size: float = 0) -> float:
-        """Return the width of a text in pixels, in a font of `size` pixels (0: `self.size`)."""
+        """Return the width of a text in pixels; `size` is the font's, 0 meaning `self.size`."""
         return self.room * text_width(text, size or self.size)
 
     def cuts(self, names: Iterable[str], room: float, size: float = 0) -> dict[str, str]:
-        """Return {name: name shortened to `room` pixels} at a font size in pixels (0: `self.size`); different
-        names stay different."""
+        """Return {name: name shortened to `room` pixels}; different names stay different."""
         return cuts(names, room / self.room, size or self.size)
 
     def fill(self, name: str) -> str:
@@ -292,11 +292,11 @@ class Look:
         return f'class="weir-f-{name}"' if self.classes else f'fill="{self.ink(name)}"'
 
     def ink(self, name: str) -> str:
-        """Return the CSS colour `INKS[name]`, of dark pages if `dark`, else of light ones."""
+        """Return the CSS colour `INKS[name]` for the light or dark page."""
         return INKS[name][self.dark]
 
     def stroke(self, name: str, width: float, dash: str = "") -> str:
-        """Return the SVG attributes of a line `width` pixels wide in the colour `INKS[name]`."""
+        """Return the SVG attributes of a line in the colour `INKS[name]`, `width` pixels wide."""
         ink = f'class="weir-l-{name}"' if self.classes else f'stroke="{self.ink(name)}"'
         return f'{ink} stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
@@ -306,7 +306,7 @@ class Look:
         return 'class="weir-over"' if self.classes else edge
 
     def mark(self, name: str, filled: bool) -> str:
-        """Return the SVG attributes of a filled or hollow mark in the colour `INKS[name]`."""
+        """Return the SVG attributes of a mark in the colour `INKS[name]`, filled or hollow."""
         if self.classes:
             return f'class="{"weir-f" if filled else "weir-h"}-{name}"'
         ink, paper = self.ink(name), self.ink("paper")
@@ -315,7 +315,7 @@ class Look:
 
 
 def css() -> str:
-    """Return the style sheet of charts, with colours for light pages, dark pages and print."""
+    """Return the charts' style sheet, for light and dark pages and print."""
     names = [name for name in INKS if not name[-1].isdigit() or name[0] in "nsbwp"]
     light = "".join(f"--weir-{name}:{INKS[name][0]};" for name in names)
     dark = "".join(f"--weir-{name}:{INKS[name][1]};" for name in names)
@@ -349,12 +349,12 @@ def svg(
     inter: bool = False,
     dark: bool = False,
 ) -> str:
-    """Return a chart as an SVG element, `width` pixels wide, with its numbers in words as the description.
+    """Return a chart as an SVG element, `width` pixels wide, with its numbers in words as description.
 
-    classes: paint by the classes of `css()` instead of by attributes.
+    classes: paint by the classes of `css()`, not by attributes.
     key: explain the marks below the chart.
     inter: the page has the font Inter, so that text widths are exact.
-    dark: paint attributes in the colours of a dark page.
+    dark: use the colours of a dark page in attributes.
     """
     look = replace(_look(width, classes, inter), dark=dark)
     margin = 0.0 if classes else MARGIN_PX
@@ -378,7 +378,7 @@ def svg(
 
 
 def key_html(chart: Chart) -> str:
-    """Return the explanation of a chart's marks as an HTML paragraph; "" if they need none."""
+    """Return an HTML paragraph that explains a chart's marks, "" if none need it."""
     items = "".join(
         f'<span><svg class="weir-icon" width="22" height="14" viewBox="-1 -7 22 14" aria-hidden="true">{shape}</svg>'
         f"{html_escaped(words)}</span>"
@@ -392,8 +392,7 @@ def _look(width: int, classes: bool, inter: bool) -> Look:
 
 
 def strips(chart: Chart, width: int) -> tuple[Chart, ...]:
-    """Return the parts, top to bottom, into which a page `width` pixels wide may break a chart; each keeps
-    the axis and headings."""
+    """Return the parts of a chart between which a page may break, top to bottom; each has the headings."""
     look = _look(width, True, True)
     match chart:
         case Intervals(panels=panels) if panels:
@@ -413,8 +412,7 @@ def strips(chart: Chart, width: int) -> tuple[Chart, ...]:
 
 
 def sheets(chart: Chart, width: int) -> tuple[Chart, ...]:
-    """Return charts of `width` pixels that each fit a sheet of paper and together show the chart; `Points` is
-    never split."""
+    """Return parts of a chart that each fit a sheet of paper; `Points` are never split."""
     look, inside = _look(width, False, False), width - 2 * MARGIN_PX
     most = SHEET_PX - 2 * MARGIN_PX - _key(chart, inside, look)[0]
     match chart:
@@ -546,17 +544,15 @@ def _change(value: float) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return the approximate width in pixels of a text in the font Inter."""
+    """Return the approximate width of a text in pixels, in the font Inter."""
     narrow = sum(c in "iljtfr.,:;'|![]() " for c in text)
     wide = sum(c in "mwMW@%" or c.isupper() for c in text)
     return size * (0.56 * (len(text) - narrow - wide) + 0.31 * narrow + 0.76 * wide)
 
 
 def cut(text: str, room: float = math.inf, size: float = 13) -> str:
-    """Return a text, with "…" in its middle if it is wider than `room` pixels or longer than LONGEST_LABEL
-    characters.
-
-    size: of the font, in pixels.
+    """Return a text with "…" in its middle if it is wider than `room` pixels or longer than LONGEST_LABEL characters;
+    `size` is the font's, in pixels.
     """
     characters = LONGEST_LABEL
     shown = text if len(text) <= characters else f"{text[: characters - 9]}…{text[-8:]}"
@@ -571,9 +567,8 @@ def cut(text: str, room: float = math.inf, size: float = 13) -> str:
 
 
 def cuts(names: Iterable[str], room: float = math.inf, size: float = 13) -> dict[str, str]:
-    """Return {name: name shortened to `room` pixels}; similar names keep the characters in which they differ.
-
-    size: of the font, in pixels.
+    """Return {name: name shortened to `room` pixels}; different names stay different. `size` is the font's, in
+    pixels.
     """
     shown = {name: cut(name, room, size) for name in names}
     return shown | _apart(shown, room, size)
@@ -621,14 +616,14 @@ def _mark(look: Look, x: float, y: float, system: int, filled: bool = True, scal
 
 
 def mark_svg(system: int) -> str:
-    """Return a system's coloured mark as an inline SVG element; without a shape for UNCOLOURED."""
+    """Return a system's coloured mark as an SVG element, empty for UNCOLOURED."""
     # No `transform`: Chromium leaves such shapes out of a table header that it repeats on paper.
     inside = "" if system == UNCOLOURED else _mark(Look(True), 0, 0, system)
     return f'<svg class="weir-mark" width="16" height="16" viewBox="-8 -8 16 16" aria-hidden="true">{inside}</svg>'
 
 
 def icon_svg(verdict: str) -> str:
-    """Return the icon of "better", "worse" or (any other text) not separable, as an inline SVG element."""
+    """Return an icon as an SVG element: for "better", "worse" or, with any other text, not separable."""
     ink = verdict if verdict in ("better", "worse") else ""
     paint = f'class="weir-f-{ink}"' if ink else 'class="weir-l-soft" fill="none" stroke-width="1.6"'
     path = f'<path d="{ICONS[ink]}" {paint}/>'
@@ -640,7 +635,7 @@ def icon_svg(verdict: str) -> str:
 def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> str:
     """Return an interval as SVG for a table cell, on an axis from `low` to `high`, which must differ.
 
-    one: None draws only the axis, with the name `axis`.
+    one: None draws only the axis, labelled `axis`.
     """
     look, height = Look(True, 11.5), 34
 
@@ -676,8 +671,9 @@ def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> 
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return evenly spaced round numbers in [low, high]: at least three, if possible at most `most`; [low]
-    for an empty range."""
+    """Return round, evenly spaced numbers in [low, high]: at least three, if possible at most `most`; [low] if the
+    range is empty.
+    """
     span = high - low
     if not span > 0 or not math.isfinite(span):
         return [low]
@@ -699,10 +695,8 @@ def _tick_text(value: float, signed: bool, step: float) -> str:
 
 
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return three or more round numbers from `low` (above 0) to `high`, if possible at most `most`, for a
-    logarithmic axis.
-
-    Evenly spaced if `high` is below 4 * `low`, or too few powers of ten lie between.
+    """Return round numbers from `low` (above 0) to `high` for a logarithmic axis: at least three, if possible at most
+    `most`; evenly spaced on a short range.
     """
     if high < 4 * low:
         return ticks(low, high, most)
@@ -1094,8 +1088,7 @@ def _place(
 
 
 def tint(verdict: str, difference: float) -> str:
-    """Return the name of a table cell's background: "better0" to "worse3" by verdict and TINT_STEPS of the unsigned
-    difference; "" for other verdicts."""
+    """Return a table cell's background: "better0" to "worse3", darker for larger differences; "" for other verdicts."""
     if verdict not in ("better", "worse"):
         return ""
     return f"{verdict}{sum(abs(difference) >= step for step in TINT_STEPS)}"

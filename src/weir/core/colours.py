@@ -1,4 +1,4 @@
-"""All colours: of systems, charts and pages in both themes, and of verdicts."""
+"""Colours of systems, verdicts, charts and pages, for both themes."""
 
 from __future__ import annotations
 

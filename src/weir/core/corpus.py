@@ -36,14 +36,14 @@ RECORDS: Hook[[object, Literal["documents", "queries"]], Mapping[str, object] | 
 
 
 def check_view(view: object) -> None:
-    """Raise BadValue unless `view` is a text with at least one field name; the fields need not exist."""
+    """Raise BadValue unless `view` is a text naming at least one field; fields need not exist."""
     if not isinstance(view, str) or not view.split():
         raise BadValue(f"view is {view!r}; expected names of fields, such as 'title text'")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corpus:
-    """Documents as a mapping {identifier: {"title", "text"}}, often memory-mapped from a file."""
+    """Documents as a mapping {identifier: {"title", "text"}}, often memory-mapped."""
 
     ids: Ids
     text: StringColumn
@@ -57,11 +57,10 @@ class Corpus:
     @staticmethod
     @named_arguments
     def of(documents: object) -> Corpus:
-        """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., metadata}}, a data frame or list
-        of dicts with such columns, or a Series of texts by identifier.
+        """Return a corpus from {id: text}, {id: {"title", "text", metadata}}, a list of dicts, a data frame or a
+        Series of texts.
 
-        Empty input gives NO_DOCUMENTS. Raises BadValue for another form and for an invalid or repeated
-        identifier.
+        Raises BadValue for another form and for an invalid or repeated identifier.
         """
         documents = _by_identifier(
             documents, "documents", "{identifier: text, or a dict with title and text}"
@@ -110,7 +109,7 @@ class Corpus:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[str]]:
-        """Return {"doc": identifiers, "title": titles, "text": texts}; without "title" if there are none."""
+        """Return {"doc", "title", "text": a value for each document}; without "title" if no document has one."""
         return self._first(len(self))
 
     def _first(self, documents: int) -> dict[str, list[str]]:
@@ -124,9 +123,8 @@ class Corpus:
         return (*own, *(name for name in self.metadata.names() if name not in (ID, TITLE, TEXT)))
 
     def field(self, name: str) -> FieldColumn:
-        """Return the values of `_id`, `title`, `text` or a metadata field for every document.
-
-        Raises UnknownName for a field that no document has.
+        """Return a field's value for every document: `_id`, `title`, `text` or metadata. Raises UnknownName if no
+        document has the field.
         """
         plain = {ID: self.ids.column, TITLE: self.title, TEXT: self.text}.get(name)
         if plain is not None:
@@ -136,11 +134,10 @@ class Corpus:
         return self.metadata.column(name)
 
     def view(self, fields: str, start: int = 0, stop: int | None = None, separator: str = " ") -> Strings:
-        """Return the searched texts of documents start to stop - 1 (None: the end): some fields joined by
-        `separator`.
+        """Return the texts of documents start to stop - 1: their fields joined by `separator`, without empty values.
 
-        fields: names between blanks, such as "title text", in the order of joining; empty values are skipped,
-            but "title text" keeps the separator before an empty text.
+        fields: names between blanks, in the order of joining, such as "title text", which alone keeps the separator
+            before an empty text.
 
         Raises UnknownName for a field that no document has, BadValue for no field.
         """
@@ -150,12 +147,11 @@ class Corpus:
         )
 
     def view_of(self, fields: str, codes: NDArray[np.integer], separator: str = " ") -> Strings:
-        """Return the texts of the documents with these numbers, in this order, joined as by `view`."""
+        """Return the texts of the documents at these positions, in this order, joined as by `view`."""
         return _joined_all([(name, column.take(codes)) for name, column in self._columns(fields)], separator)
 
     def batches(self, fields: str, size: int, start: int = 0) -> Iterator[tuple[int, Strings]]:
-        """Yield (number of the first document, texts as from `view`) for consecutive blocks of about `size`
-        bytes, from document `start`."""
+        """Yield (position of the first document, texts as from `view`) for blocks of about `size` bytes."""
         ends = self.text.lengths()
         ends.cumsum(out=ends)
         while start < len(self):
@@ -165,10 +161,7 @@ class Corpus:
             start = stop
 
     def fingerprint_with(self, fields: Iterable[str]) -> str:
-        """Return a hash of ids, titles, texts and the metadata among `fields`; "" for a corpus in memory.
-
-        fields: names, or several between blanks.
-        """
+        """Return a hash of ids, titles, texts and the metadata named in `fields`; "" for a corpus in memory."""
         digests = self.metadata_digests(fields)
         if not digests or not self.fingerprint:
             return self.fingerprint
@@ -176,10 +169,7 @@ class Corpus:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
     def metadata_digests(self, fields: Iterable[str]) -> dict[str, str]:
-        """Return {metadata field: hash of its values} for the metadata among `fields`, sorted by name.
-
-        fields: names, or several between blanks.
-        """
+        """Return {metadata field: hash of its values}, sorted, for the metadata named in `fields`."""
         read = {name for view in fields for name in self._names(view)} - {ID, TITLE, TEXT}
         return {name: self.metadata.column(name).digest for name in sorted(read)}
 
@@ -213,7 +203,7 @@ NO_DOCUMENTS = Corpus(Ids.of([]), Strings.of([]), fingerprint="no documents")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Queries:
-    """Queries with identifiers and texts; `metadata` is None if no query has any."""
+    """Queries with identifiers, texts and, if any, metadata."""
 
     ids: Ids
     text: Strings
@@ -222,11 +212,11 @@ class Queries:
     @staticmethod
     @named_arguments
     def of(queries: object) -> Queries:
-        """Return queries from {id: text}, {id: {"text": ..., metadata}}, a data frame or list of dicts with
-        such columns, or a Series of texts by identifier.
+        """Return queries from {id: text}, {id: {"text", metadata}}, a list of dicts, a data frame or a Series of
+        texts.
 
-        Metadata are instruction, filter, candidates, excluded, unanswerable and group labels. Raises BadValue
-        for wrong types and for an invalid or repeated identifier.
+        Metadata are instruction, filter, candidates, excluded, unanswerable and group labels. Raises BadValue for
+        another form and for an invalid or repeated identifier.
         """
         queries = _by_identifier(queries, "queries", "{identifier: text, or a dict with text}")
         if set(map(type, queries.values())) == {str}:
@@ -280,7 +270,7 @@ class Queries:
         return dict(zip(self.ids.tolist(), self.text.tolist(), strict=True))
 
     def take(self, codes: NDArray[np.integer]) -> Queries:
-        """Return the queries at these positions, in this order, renumbered from 0."""
+        """Return the queries at these positions, in this order."""
         metadata = None if self.metadata is None else self.metadata.take(codes)
         return Queries(self.ids.take(codes), self.text.take(codes), metadata)
 
@@ -317,8 +307,7 @@ def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
 
 
 def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) -> Strings:
-    """Return the texts a[i] + separator + b[i], or b[i] alone if a[i] is empty; both columns have the same
-    length.
+    """Return the texts a[i] + separator + b[i], or b[i] alone if a[i] is empty.
 
     dangling: keep the separator if b[i] is empty.
     """

@@ -1,4 +1,4 @@
-"""Find judgments and document rules whose documents or queries a collection lacks, or has with other texts."""
+"""Judgments and document rules on documents or queries that a collection lacks, or has with other texts."""
 
 from __future__ import annotations
 
@@ -49,9 +49,8 @@ class Dangling:
     """The probable cause, "" if no known cause explains half of the documents."""
 
     def note(self, collection: str, lack: str = "that it does not have") -> Note:
-        """Return a note with the counts, up to EXAMPLES documents and the probable cause.
-
-        lack: words after the number of documents.
+        """Return a note with the counts, some of the documents and the probable cause; `lack` follows the number of
+        documents.
         """
         first = ", ".join(map(repr, self.documents[:EXAMPLES]))
         more = ", such as " if len(self.documents) > EXAMPLES else ": "
@@ -65,7 +64,7 @@ class Dangling:
 
 
 def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
-    """Return the judgments on documents that are not in `docs`; None if all are."""
+    """Return the judgments on documents not in `docs`; None if there are none."""
     missing = docs.codes(qrels.docs.strings) < 0
     pairs = missing[qrels.doc]
     if not pairs.any():
@@ -77,8 +76,9 @@ def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
 
 
 def refuse_strangers(qrels: Qrels, queries: Ids | None, docs: Ids | None, collection: str) -> None:
-    """Raise BadValue if no judged query is in `queries`, or no judged document in `docs`; None or empty is
-    not checked."""
+    """Raise BadValue if no judged query is in `queries`, or no judged document in `docs`; None and empty skip the
+    check.
+    """
     judged_docs = qrels.docs.take(np.unique(qrels.doc))
     kinds = {"query": "queries", "document": "documents"}
     for kind, known, judged, other_kind, other, judged_other in (
@@ -119,24 +119,23 @@ def _a_part(name: str, docs: Ids) -> str:
 
 
 def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
-    """Return notes on judgments and document rules whose documents are not in `docs`; [] if none."""
+    """Return notes on judgments and document rules whose documents are not in `docs`."""
     found = dangling(qrels, docs)
     rules = [] if qrels.beside is None else _rule_notes("documents", qrels.beside.docs, docs, collection)
     return [*([] if found is None else [found.note(collection)]), *rules]
 
 
 def never_asked(judged: Ids, queries: Ids) -> NDArray[np.bool_]:
-    """Return which judged queries no system can be asked, as they are not in `queries`, and count in no mean, bool[n].
+    """Return True for each judged query that is not in `queries`, bool[n].
 
-    All False if none is in it: identifiers are then written otherwise.
+    All False if none is in it: the identifiers are then written in another way.
     """
     known = queries.codes(judged.strings) >= 0
     return ~known if known.any() else np.zeros(len(judged), np.bool_)
 
 
 def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
-    """Return notes on judged queries, and on queries of document rules, that are not in `queries`; [] if
-    none."""
+    """Return notes on judged queries, and on queries of document rules, that are not in `queries`."""
     rules = [] if qrels.beside is None else _rule_notes("queries", qrels.beside.queries, queries, collection)
     missing = np.flatnonzero(queries.codes(qrels.queries.strings) < 0)
     if not len(missing):
@@ -168,14 +167,13 @@ def _rule_notes(kind: str, named: Ids, known: Ids, collection: str) -> list[Note
 def other_texts_note(
     kind: str, given: Mapping[str, str], known: Callable[[str], str], labels: str, collection: str
 ) -> list[Note]:
-    """Return one note if texts stored with labels differ from the collection's texts of the same identifiers,
-    else [].
+    """Return at most one note, on texts stored with labels that differ from the collection's.
 
-    kind: "query" or "document".
+    kind: "query" or "document"; a document's text may be a passage of the collection's.
     given: {identifier: text}.
     known: returns the collection's text of an identifier, "" if unknown.
 
-    Empty texts, case, blanks and invisible characters are ignored; a passage of a document is not different.
+    Empty texts, case, blanks and invisible characters are ignored.
     """
     compared, other = 0, list[str]()
     for name, text in given.items():
@@ -198,7 +196,7 @@ def _words(text: str) -> str:
 
 
 def _plain_name(name: str) -> str:
-    """Return an identifier in Unicode NFC without surrounding blanks and invisible characters."""
+    """Return an identifier in NFC, without outer blanks and invisible characters."""
     return name.strip() if name.isascii() else _visible(unicodedata.normalize("NFC", name)).strip()
 
 
@@ -207,15 +205,16 @@ def _visible(name: str) -> str:
 
 
 def written_otherwise(names: Ids, known: Ids) -> list[tuple[str, str]]:
-    """Return (name, known name) for unknown names that differ from a known one only in Unicode composition,
-    outer blanks or invisible characters."""
+    """Return (unknown name, known name) pairs that differ only in Unicode composition, outer blanks or invisible
+    characters.
+    """
     strange = names.take(np.flatnonzero(known.codes(names.strings) < 0)).tolist()
     looks = {_plain_name(name): name for name in known.tolist()}
     return [(name, looks[plain]) for name in strange if (plain := _plain_name(name)) in looks]
 
 
 def composed_otherwise(known: Ids) -> Ids:
-    """Return the NFC and NFD spellings of known identifiers that are not known themselves."""
+    """Return the NFC and NFD forms of known identifiers that are not themselves known."""
     strings = known.strings
     if not len(strings) or strings.data.max(initial=0) < _BEYOND_ASCII:
         return Ids.of([])
@@ -225,8 +224,7 @@ def composed_otherwise(known: Ids) -> Ids:
 
 
 def two_compositions(docs: Ids) -> list[str]:
-    """Return one sentence if rankings name the same document in two Unicode compositions (NFC and NFD); else
-    []."""
+    """Return a sentence, or [], on documents that the rankings name in both NFC and NFD."""
     if docs.strings.data.max(initial=0) < _BEYOND_ASCII:
         return []
     plain = Ids.of([name for name in docs.tolist() if unicodedata.is_normalized("NFC", name)])
@@ -286,7 +284,9 @@ NUMBERED_PARTS = re.compile(r"[#:|/@_-]\d+\n")
 
 
 def parts_of_known(names: Collection[str], known: Ids) -> dict[str, list[str]]:
-    """Return {mark: names} for names of parts of known documents, such as d1#3 of d1, while no known one is a part."""
+    """Return {separator: names} for names of parts of known documents, such as d1#3 of d1; {} if known names have
+    such parts too.
+    """
     found = {name: match for name in names if (match := PART.fullmatch(name))}
     codes = known.codes([match[1] for match in found.values()])
     marks: dict[str, list[str]] = {}
@@ -299,8 +299,7 @@ def parts_of_known(names: Collection[str], known: Ids) -> dict[str, list[str]]:
 
 
 def spelled_otherwise(names: Collection[str], known: Ids) -> dict[str, set[str]]:
-    """Return {difference: unknown names} for names that equal a known one except for leading zeros, a final
-    '.0' or case."""
+    """Return {difference: unknown names} for names equal to a known one but for leading zeros, a final '.0' or case."""
     if not names or not len(known) or not _may_differ(names, known):
         return {}
     changed = [

@@ -8,9 +8,8 @@ from weir.settings import NUMBER_DIGITS
 
 
 def syntax_tree(text: str) -> ast.expr:
-    """Return the syntax tree of a Python expression, without evaluating it.
-
-    Raises ValueError for invalid syntax, deep nesting, and integers of more than NUMBER_DIGITS digits.
+    """Return the syntax tree of a Python expression. Raises ValueError for invalid or deeply nested syntax and
+    integers beyond NUMBER_DIGITS digits.
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body

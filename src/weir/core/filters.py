@@ -1,4 +1,4 @@
-"""Lists of documents for queries, and filters on fields of documents."""
+"""Lists of documents for queries, and filters on document fields."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from weir.errors import BadValue, UnknownName
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentLists:
-    """A list of documents for each query, such as its candidates: each once, in the given order, perhaps
-    empty."""
+    """A list of distinct documents for each query, such as its candidates, in the given order."""
 
     docs: Ids
     ptr: Int64
@@ -35,7 +34,7 @@ class DocumentLists:
 
     @staticmethod
     def of(lists: Iterable[Iterable[object]]) -> DocumentLists:
-        """Return the lists of all queries, without repetitions; raises BadValue for an invalid identifier."""
+        """Return the lists of all queries, without repetitions. Raises BadValue for an invalid identifier."""
         number: dict[str, int] = {}
         doc: list[int] = []
         ends = [0]
@@ -65,13 +64,13 @@ class DocumentLists:
         return [[names[code] for code in self.doc[a:b].tolist()] for a, b in pairwise(self.ptr.tolist())]
 
     def take(self, codes: NDArray[np.integer]) -> DocumentLists:
-        """Return the lists of the queries at these positions, in this order; -1 gives an empty list."""
+        """Return the lists of the queries at these positions; -1 gives an empty list."""
         starts, lengths = np.append(self.ptr[:-1], 0)[codes], np.append(np.diff(self.ptr), 0)[codes]
         rows, _ = stretches(starts, starts + lengths)
         return DocumentLists(self.docs, offsets(lengths), self.doc[rows])
 
     def codes_in(self, ids: Ids) -> Int32:
-        """Return the number in `ids` of each listed document, int32[n]; -1 if absent."""
+        """Return the position in `ids` of each listed document, int32[n]; -1 if absent."""
         codes: Any = ids.codes(self.docs.strings)
         return codes[self.doc] if len(self.doc) else np.zeros(0, np.int32)
 
@@ -109,24 +108,24 @@ class FieldColumn:
 
 
 class DocumentFields(Protocol):
-    """The metadata of a corpus's documents: one column of values for each field."""
+    """Metadata of documents: one column of values for each field."""
 
     def names(self) -> tuple[str, ...]:
-        """Return the sorted names of the fields that some document has; nested keys are joined by dots."""
+        """Return the sorted names of all fields; nested keys are joined by dots."""
 
     def column(self, name: str) -> FieldColumn:
-        """Return the values of a field for every document; raises UnknownName if no document has it."""
+        """Return a field's value for every document. Raises UnknownName if no document has it."""
 
 
 def unknown_field(name: str, names: Sequence[str]) -> UnknownName:
-    """Return the UnknownName error for a field that no document has."""
+    """Return the error for a field that no document has."""
     return UnknownName("field of these documents", name, names[:SHOWN_FIELDS], all_known=True)
 
 
 def flattened(record: Mapping[str, object]) -> dict[str, tuple[list[Scalar], bool]]:
-    """Return {field: (values, True if from a list)} of one document's metadata.
+    """Return {field: (values, True if from a list)} of one document's metadata, without null, "" and infinite values.
 
-    {"author": {"name": "Ada"}} becomes author.name; null, "" and infinite numbers are left out.
+    {"author": {"name": "Ada"}} becomes author.name.
     """
     fields: dict[str, tuple[list[Scalar], bool]] = {}
     waiting: list[tuple[str, object, bool]] = []
@@ -162,7 +161,7 @@ def _is_value(value: Scalar) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class KindsSeen:
-    """The kinds of values seen in each field, updated by `add`."""
+    """The kinds of values seen so far in each field."""
 
     lists: dict[str, bool] = field(default_factory=dict)
     """{field: True if a document had a list}."""
@@ -225,15 +224,14 @@ def _written_value(value: Scalar) -> str:
 
 @dataclass(frozen=True, eq=False)
 class HeldFields:
-    """Metadata of documents in memory, in the order of the corpus."""
+    """Metadata of documents in memory, in corpus order."""
 
     documents: Sequence[Mapping[str, tuple[list[Scalar], bool]]]
     kinds: Mapping[str, FieldKind]
 
     @staticmethod
     def of(records: Sequence[Mapping[str, object]]) -> HeldFields:
-        """Return the metadata of documents in memory; a lone surrogate raises BadValue only when its field is
-        read."""
+        """Return the metadata of documents in memory; invalid Unicode raises BadValue only once its field is read."""
         documents, kinds = [flattened(record) for record in records], KindsSeen()
         for document in documents:
             kinds.add(document)
@@ -295,19 +293,19 @@ MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 class FieldSource(Protocol):
-    """Documents with fields that filters can test, such as a Corpus."""
+    """Documents with fields to filter by, such as a Corpus."""
 
     @property
     def ids(self) -> Ids:
-        """The identifiers of all documents, in the order of the field values."""
+        """Identifiers of all documents, in the order of field values."""
 
     def field(self, name: str) -> FieldColumn:
-        """Return the values of a field for every document; raises UnknownName if no document has it."""
+        """Return a field's value for every document. Raises UnknownName if no document has it."""
 
 
 @dataclass(frozen=True)
 class DocumentFilter:
-    """A parsed filter on the fields of documents."""
+    """A parsed filter on document fields."""
 
     text: str
     """Normal form, which parses back to an equal filter."""
@@ -318,10 +316,9 @@ class DocumentFilter:
         return self.text
 
     def mask(self, documents: FieldSource) -> Mask:
-        """Return True for each document that passes the filter, bool[documents].
+        """Return True for each document that passes, bool[documents]; without a field it passes only `!=` on it.
 
-        A document without a field passes only `!=` on it. Raises UnknownName for a field that no document
-        has, BadValue for a value of another kind than its field.
+        Raises UnknownName for a field that no document has, BadValue for a value of another kind than its field.
         """
         columns = {name: documents.field(name) for name in self.fields}
         reader = _Reader(self.text)
@@ -514,14 +511,15 @@ def _fits(block: _Block, name: str, compare: Callable[[Any, Any], Any], value: L
 
 
 def filter_fields(filters: Iterable[str]) -> tuple[str, ...]:
-    """Return the sorted names of the fields in these filters, "" being no filter; raises BadValue for an
-    invalid one."""
+    """Return the sorted names of the fields that these filters read; "" is no filter. Raises BadValue for an invalid
+    filter.
+    """
     return tuple(sorted({name for text in set(filters) if text for name in parse_filter(text).fields}))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentMasks:
-    """The documents that may be ranked for each query, as a bit mask for each distinct filter."""
+    """The documents that each query may rank, as a bit mask for each distinct filter."""
 
     docs: Ids
     """All N documents."""
@@ -532,7 +530,7 @@ class DocumentMasks:
 
     @staticmethod
     def every(docs: Ids, queries: int) -> DocumentMasks:
-        """Return masks that permit every document to each query."""
+        """Return masks that permit all documents to each query."""
         return DocumentMasks(docs, (), np.full(queries, -1, np.int32))
 
     @staticmethod
@@ -555,16 +553,16 @@ class DocumentMasks:
         )
 
     def lengths(self) -> Int64:
-        """Return the number of permitted documents of each query, int64[Q]."""
+        """Return the number of documents permitted to each query, int64[Q]."""
         every = [int(np.unpackbits(row).sum(dtype=np.int64)) for row in self.bits]
         return np.array([*every, len(self.docs)], np.int64)[self.of_query]
 
     def take(self, codes: NDArray[np.integer]) -> DocumentMasks:
-        """Return the masks of the queries at these positions, in this order; -1 permits all documents."""
+        """Return the masks of the queries at these positions; -1 permits all documents."""
         return replace(self, of_query=np.append(self.of_query, np.int32(-1))[codes])
 
     def restricted_to(self, mask: NDArray[np.bool_]) -> DocumentMasks:
-        """Return masks that also forbid, for every query, the documents marked False in `mask`, bool[N]."""
+        """Return masks that also forbid the documents marked False in `mask`, bool[N]."""
         bits = np.packbits(mask)
         of_query = np.where(self.of_query < 0, len(self.bits), self.of_query).astype(np.int32)
         return replace(self, bits=(*(row & bits for row in self.bits), bits), of_query=of_query)
@@ -572,7 +570,7 @@ class DocumentMasks:
     def allow(self, query: NDArray[np.integer], doc: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return True for each permitted pair (query[i], doc[i]), bool[n].
 
-        doc: numbers in `docs`; -1, an unknown document, passes only for queries without a filter.
+        doc: positions in `docs`; -1, an unknown document, passes only without a filter.
         """
         allowed = np.ones(len(doc), np.bool_)
         rule = self.of_query[query]

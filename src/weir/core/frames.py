@@ -1,4 +1,4 @@
-"""Values as data frames and as plain JSON values, and back."""
+"""Values as data frames and plain JSON values, and back."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FRAMES = {"pandas": ("pandas", "DataFrame"), "polars": ("polars", "DataFrame"), 
 
 
 class Columned(Protocol):
-    """A value that has columns of equal length, such as a run."""
+    """A value with columns of equal length, such as a run."""
 
     def columns(self) -> Columns:
         """Return {column name: values}."""
@@ -57,7 +57,7 @@ def to_frame(values: Columned, library: Literal["polars"]) -> PolarsFrame: ...
 def to_frame(values: Columned, library: Literal["arrow"]) -> ArrowTable: ...
 @named_arguments
 def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
-    """Return the columns of a value as a data frame of pandas or polars, or as an Arrow table.
+    """Return a value's columns as a data frame of pandas or polars, or an Arrow table.
 
     Raises UnknownName for another library, MissingExtra if it is not installed.
     """
@@ -68,8 +68,7 @@ def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame 
 
 
 def columns_of(lines: Iterable[Mapping[str, object]]) -> dict[str, list[object]]:
-    """Return {name: list of values} from dicts, one for each row; names in order of appearance, None where a
-    dict lacks one."""
+    """Return {name: list of values} from a dict for each row; None where a dict lacks the name."""
     held = list(lines)
     return {
         name: [line.get(name) for line in held] for name in dict.fromkeys(n for line in held for n in line)
@@ -82,8 +81,7 @@ T = TypeVar("T")
 
 
 def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and numbers
-    """Return a dataclass, mapping, list or array as plain dicts, lists, texts and numbers; NaN and infinity
-    become None."""
+    """Return a dataclass, mapping, list or array as plain dicts, lists and scalars; NaN and infinity become None."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -97,9 +95,9 @@ def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and n
 
 
 def rebuilt(kind: type[T], values: object) -> T:
-    """Return the dataclass of type `kind` whose `json_value` is `values`; None becomes NaN in float fields.
+    """Return the dataclass of type `kind` that `json_value` turned into `values`; None becomes NaN in float fields.
 
-    Raises BadValue for unknown or missing fields, and for anything but a dict.
+    Raises BadValue for other fields and for anything but a dict.
     """
     if not isinstance(values, Mapping):
         raise BadValue(f"found {type(values).__name__}; expected the fields of {kind.__name__}")

@@ -1,4 +1,4 @@
-"""Functions of higher layers (reading, writing, showing) that values of `core` call."""
+"""Functions of higher layers (reading, writing, showing) that `core` calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ R = TypeVar("R")
 class Hook(Generic[P, R]):
     """A function that a higher layer registers on import.
 
-    A call before that imports the modules of `rooms` in turn; WeirError if none registers it.
+    A call imports the modules in `rooms` until one registers it, else raises WeirError.
     """
 
     rooms: Callable[[], Iterator[None]] = staticmethod(lambda: iter(()))

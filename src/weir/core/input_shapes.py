@@ -1,4 +1,4 @@
-"""The forms of one query's ranking or judgments that users may pass."""
+"""Forms in which users may pass one query's ranking or judgments."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from weir.errors import BadRanking, BadValue
 
 @runtime_checkable
 class Labelled(Protocol):
-    """A labelled series of values, such as a Series of pandas."""
+    """A labelled series of values, such as a pandas Series."""
 
     def items(self) -> Iterable[tuple[Any, Any]]:
-        """Return (label, value) of each entry, in order."""
+        """Return (label, value) pairs, in order."""
 
     def to_numpy(self) -> Any:  # noqa: ANN401  a numpy array of any type
-        """Return the values as an array, without their labels."""
+        """Return the values as an array, without labels."""
 
 
 @runtime_checkable
@@ -32,12 +32,11 @@ Given: TypeAlias = Mapping[Any, Any]
 
 
 def scores_of_ranking(where: str, ranking: object) -> Given:
-    """Return {document: score} of one query's ranking: a mapping, documents in rank order (scores n to 1),
-    (document, score) pairs or a Series.
+    """Return {document: score} from one query's ranking: a mapping, Series, (document, score) pairs or documents in
+    rank order.
 
-    where: names the ranking in messages.
-
-    Raises BadRanking for another type, rankings of several queries and a repeated document.
+    Documents in rank order get the scores n to 1. Raises BadRanking, naming `where`, for another type, rankings of
+    several queries and a repeated document.
     """
     several = hasattr(ranking, "columns")
     if isinstance(ranking, Mapping) and not several:
@@ -72,12 +71,10 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
 
 
 def grades_of(where: str, judgments: object) -> Given:
-    """Return {document: grade} of one query's judgments, in a form of `scores_of_ranking` or a set; without
-    grades each is 1.
+    """Return {document: grade} from one query's judgments: a form of `scores_of_ranking` or a set; without grades
+    each is 1.
 
-    where: names the judgments in messages.
-
-    Raises BadValue for other types and for a document with two grades.
+    Raises BadValue, naming `where`, for another type and a document with two grades.
     """
     if isinstance(judgments, Mapping):
         return judgments

@@ -28,7 +28,7 @@ WRITE_INTENTS: Hook[[IntentQrels, str | os.PathLike[str]], None] = Hook("writing
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IntentQrels:
-    """Judgments for each intent: one grade for each judged (query, intent, document)."""
+    """Judgments by intent: a grade for each judged (query, intent, document)."""
 
     numbered: Qrels
     """The judged documents of each query; the "grade" is a document's position among them, from 0."""
@@ -48,11 +48,10 @@ class IntentQrels:
     @staticmethod
     @named_arguments
     def of(judgments: Mapping[Any, Any]) -> IntentQrels:
-        """Return judgments from {query: {intent: {document: grade}}}, or with lists or sets of relevant
-        documents.
+        """Return judgments from {query: {intent: {document: grade}}}, or with relevant documents as lists or sets.
 
-        Queries without judgments are left out. Raises BadValue for a grade that is not a finite number, and
-        for a document with two grades for an intent.
+        Queries without judgments are left out. Raises BadValue for a grade that is not a finite number and a document
+        graded twice for an intent.
         """
         judged = [
             (str(q), str(i), str(d), grade_of(grade, f"query '{q}', intent '{i}', document '{d}'"))
@@ -71,14 +70,12 @@ class IntentQrels:
         grades: Sequence[float],
         bank: Mapping[tuple[str, str], float] | None = None,
     ) -> IntentQrels:
-        """Return judgments from lists with an entry for each judgment; queries and documents are numbered as
-        they appear.
+        """Return judgments from aligned lists with an entry for each judgment.
 
-        bank: {(query, intent): weight}, default 1; intents of judged queries count even without judged
-            documents.
+        bank: {(query, intent): weight}, default 1; its intents of judged queries count even without judged documents.
 
-        Raises BadValue for a document judged twice for an intent, a grade beyond ±16384, and over 32,767
-        documents of a query.
+        Raises BadValue for a document judged twice for an intent, a grade beyond ±16384, and a query with over 32,767
+        documents.
         """
         query_ids, query = _numbers(queries)
         doc_ids, doc = _numbers(docs)
@@ -125,8 +122,7 @@ class IntentQrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> IntentQrels:
-        """Return the judgments in a nugget bank (.jsonl), or in TREC's four columns with the intent in the
-        second.
+        """Return the judgments in a nugget bank (.jsonl), or in TREC's four columns with the intent in the second.
 
         Raises FormatError for a missing file and invalid content.
         """
@@ -134,8 +130,7 @@ class IntentQrels:
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the judgments as a nugget bank if `path` ends in .jsonl, else as TREC's four columns, the
-        intent in the second.
+        """Write a nugget bank if `path` ends in .jsonl, else TREC's four columns with the intent in the second.
 
         Raises BadValue if four columns cannot hold an identifier or weights.
         """
@@ -149,8 +144,9 @@ class IntentQrels:
         return first_rows(columns, repr(self)[1:-1], len(self.grade)).html()
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Return {query: {intent: {document: grade}}}, without weights and intents without judged documents;
-        whole grades are int."""
+        """Return {query: {intent: {document: grade}}}, without weights and intents without judged documents; whole
+        grades are int.
+        """
         by_query: dict[str, dict[str, dict[str, float]]] = {}
         columns = self.columns() | {"grade": plain_grades(self.grade)}
         for query, intent, document, grade in zip(*columns.values(), strict=True):
@@ -173,8 +169,7 @@ class IntentQrels:
         return len(self.numbered)
 
     def best(self) -> Grades:
-        """Return the best grade of each judged (query, document) pair over intents, in the row order of
-        `numbered`."""
+        """Return each judged (query, document) pair's best grade over intents, aligned with the rows of `numbered`."""
         best: Grades = np.full(len(self.numbered.doc), np.iinfo(np.int16).min, self.grade.dtype)
         np.maximum.at(best, self.row, self.grade)
         return best
@@ -201,7 +196,7 @@ class IntentQrels:
         )
 
     def several(self) -> bool:
-        """Return True if any query has more than one intent."""
+        """Return True if a query has several intents."""
         return len(self.query) > len(self)
 
 

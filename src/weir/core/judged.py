@@ -24,8 +24,7 @@ _TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each; of doubl
 
 
 def barred_said(documents: int, rankings: int) -> str:
-    """Return a sentence on the number of documents removed from rankings by candidates, exclusions or
-    filters."""
+    """Return a sentence on documents removed from rankings by candidates, exclusions or filters."""
     return (
         f"removed: {counted(documents, 'document')} of {counted(rankings, 'ranking')}, which the query's candidates, "
         "exclusions or filter bar; a tool that scores rankings as they are, as MTEB does, has another number"
@@ -34,9 +33,9 @@ def barred_said(documents: int, rankings: int) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
-    """A run matched with judgments: rank and grade of each judged document returned, for every judged query.
+    """A run matched with judgments: rank and grade of each returned, judged document of all judged queries.
 
-    Other documents returned only count in `retrieved`, other queries in `ignored`; `ideal` has all grades.
+    Unjudged documents only count in `retrieved`, unjudged queries in `ignored`.
     """
 
     queries: Ids
@@ -83,8 +82,7 @@ class Judged:
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:
-        """Return a run matched with judgments, for every judged query; unjudged queries are only counted
-        (`ignored`)."""
+        """Return a run matched with judgments, for every judged query."""
         count = len(qrels.queries)
         same = run.queries is qrels.queries
         to_query = np.arange(count, dtype=np.int32) if same else qrels.queries.codes(run.queries.strings)
@@ -134,8 +132,9 @@ class Judged:
         return self.retrieved > 0
 
     def take(self, codes: NDArray[np.integer]) -> Judged:
-        """Return the judged run of the queries at these positions, which may repeat, in this order, without
-        `intents` and `beside`; counts of the whole run, such as `ignored`, stay."""
+        """Return the queries at these positions, which may repeat, without `intents` and `beside`; `ignored` and
+        other counts of the whole run stay.
+        """
         ptr = np.searchsorted(self.query, np.arange(len(self) + 1))
         row, at = stretches(ptr[codes], ptr[codes + 1])
         ideal, of_ideal = stretches(self.ideal_ptr[codes], self.ideal_ptr[codes + 1])
@@ -158,8 +157,9 @@ class Judged:
         )
 
     def by_floats(self) -> Judged:
-        """Return the judged run with ranks by scores rounded to 32-bit floats, ties broken by identifier;
-        itself if no rank changes."""
+        """Return the judged run ranked by scores rounded to 32-bit floats, ties by identifier; itself if no rank
+        changes.
+        """
         if self.float_rank is None:
             return self
         order = np.lexsort((self.float_rank, self.query))
@@ -180,22 +180,20 @@ class Judged:
         )
 
     def cut_in_ties(self) -> tuple[int, int]:
-        """Return (k, number of rankings that end at rank k among documents of equal score); (0, 0) if none or
-        unknown."""
+        """Return (k, number of rankings cut at rank k among equal scores); (0, 0) if none or unknown."""
         return (0, 0) if self.tied_end is None else cut_in_ties(self.retrieved, self.tied_end)
 
     def relevant(self, rel: float = 1) -> Int64:
-        """Return the number of judged documents of grade `rel` or better for each query, int64[Q]."""
+        """Return each query's number of judgments of grade `rel` or better, int64[Q]."""
         return self._count(self.ideal >= rel)
 
     def found(self, k: int | None = None, rel: float = 1) -> NDArray[np.bool_]:
-        """Return True for each returned judged document of grade `rel` or better in the top k (None: all),
-        bool[n]."""
+        """Return True for each returned, judged document of grade `rel` or better in the top k (None: all), bool[n]."""
         hit = self.grade >= rel
         return hit if k is None else hit & (self.rank <= k)
 
     def above_zero(self) -> Int64:
-        """Return the number of judged documents of a grade above 0 for each query, int64[Q]."""
+        """Return each query's number of judgments with a grade above 0, int64[Q]."""
         return self._count(self.ideal > 0)
 
     @property
@@ -204,7 +202,7 @@ class Judged:
         return int(np.count_nonzero(self.above_zero() == 0))
 
     def found_above_zero(self, k: int | None = None) -> NDArray[np.bool_]:
-        """Return True for each returned judged document of a grade above 0 in the top k (None: all), bool[n]."""
+        """Return True for each returned, judged document with a grade above 0 in the top k (None: all), bool[n]."""
         hit = self.grade > 0
         return hit if k is None else hit & (self.rank <= k)
 
@@ -218,7 +216,7 @@ class Judged:
         return np.arange(len(self), dtype=np.int32).repeat(self._judgments)
 
     def ideal_rank(self) -> Int64:
-        """Return the rank, from 1, of each entry of `ideal` within its query, int64[m]."""
+        """Return the rank, from 1, of each entry of `ideal` in its query, int64[m]."""
         return np.arange(1, len(self.ideal) + 1) - self.ideal_ptr[:-1].repeat(self._judgments)
 
     @property
@@ -227,27 +225,18 @@ class Judged:
         return judgments
 
     def per_query(self, query: Int32, rows: NDArray[np.bool_]) -> Int64:
-        """Return the number of True `rows` of each query, int64[Q].
-
-        query: query number of each row.
-        """
+        """Return the number of True `rows` of each query, int64[Q]; `query` is each row's query number."""
         return np.bincount(query[rows], minlength=len(self))
 
     def total(self, query: Int32, weight: Float64) -> Float64:
-        """Return the sum of weights of each query, float64[Q]; 0 without rows.
-
-        query: query number of each weight.
-        """
+        """Return the sum of each query's weights, float64[Q]; `query` is each weight's query number."""
         # Added in row order, as in trec_eval.
         sums = np.bincount(query, weight, minlength=len(self))
         return sums.astype(np.float64, copy=False)
 
 
 def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:
-    """Return grades sorted by query, then descending.
-
-    query: number of each grade's query, ascending.
-    """
+    """Return grades sorted by query, then descending; `query` is each grade's query number, ascending."""
     if grade.dtype.kind == "f":
         return grade[np.lexsort((-grade, query))]
     above = query.astype(np.int64) << 16
@@ -264,14 +253,13 @@ _OWN_QUERIES = 1 << 12  # queries looked at together: few enough that little mem
 def own_documents(
     data: Bytes, start: Int64, length: Int64, doc: Int32 | Int64, ptr: Int64, queries: Strings
 ) -> tuple[int, int]:
-    """Return two numbers of rankings: whose first document has its query's identifier, and with such a
-    document in the top OWN_DEPTH.
+    """Return how many rankings have a document with their query's identifier: (at rank 1, in the top OWN_DEPTH).
 
-    The second ignores identifiers that are plain numbers.
+    The second number ignores identifiers that are plain numbers.
 
-    data, start, length: document i has the identifier data[start[i] : start[i] + length[i]].
-    doc: documents of all rankings in rank order, int[n]; -1 without an identifier.
-    ptr: offsets of the rankings in `doc`, int64[queries + 1].
+    data, start, length: document i's identifier is data[start[i] : start[i] + length[i]].
+    doc: documents of all rankings in rank order; -1 without an identifier.
+    ptr: offsets of the rankings in `doc`.
     """
     first, near = 0, np.zeros(len(queries), np.bool_)
     for at in range(0, len(queries), _OWN_QUERIES):
@@ -395,17 +383,15 @@ def _translation(here: Ids, there: Ids) -> Int32:
 
 @dataclass(frozen=True, eq=False)
 class JudgedIntents:
-    """A run matched with judgments of intents: the ranks of relevant documents in it and in an ideal ranking."""
+    """A run matched with judgments by intent: ranks of relevant documents in the run and in an ideal ranking."""
 
     qrels: IntentQrels
     joined: Judged
     """The join with `qrels.numbered`, whose grades number the documents of a query."""
 
     def found(self, k: int | None, rel: float) -> tuple[Int32, Int32]:
-        """Return (intent, rank) of each relevant document in the top k (None: all), int32[n] each, by intent,
-        then rank.
-
-        Intents are numbered over all queries; a document appears for each of its intents.
+        """Return (intent, rank) of each relevant document in the top k (None: all), int32[n] each, once for each of
+        its intents; sorted by intent, then rank.
         """
         rows = self.qrels.numbered.ptr[self.joined.query] + self.joined.grade
         rank = np.zeros(len(self.qrels.numbered.doc), np.int32)
@@ -413,11 +399,10 @@ class JudgedIntents:
         return self._spread(rank, k, rel)
 
     def ideal(self, k: int | None, rel: float, alpha: float) -> tuple[Int32, Int32]:
-        """Return (intent, rank) of each relevant document in the top k of ndeval's greedy ideal ranking, as
-        from `found`.
+        """Return (intent, rank) as `found` does, for ndeval's greedy ideal ranking.
 
-        Each document of an intent multiplies the gain of the intent's next one by 1 - alpha; of equal gains
-        the larger identifier comes first.
+        A document multiplies the gain of its intents' later ones by 1 - alpha; equal gains rank the larger identifier
+        first.
         """
         numbered, relevant = self.qrels.numbered, self.qrels.grade >= rel
         rank = np.zeros(len(numbered.doc), np.int32)
@@ -441,32 +426,28 @@ class JudgedIntents:
         return intent[order], rank[order]
 
     def relevant(self, rel: float) -> Int64:
-        """Return the number of documents relevant to each intent, int64[P]."""
+        """Return the number of relevant documents of each intent, int64[P]."""
         return np.bincount(self.qrels.intent[self.qrels.grade >= rel], minlength=len(self.qrels.query))
 
     def intents(self, rel: float) -> Int64:
-        """Return the number of intents with a relevant document for each query, int64[Q]."""
+        """Return each query's number of intents with a relevant document, int64[Q]."""
         return np.bincount(self.qrels.query[self.relevant(rel) > 0], minlength=len(self.qrels))
 
     def total(self, of_intent: Float64) -> Float64:
-        """Return the sum over each query's intents, float64[Q].
-
-        of_intent: value of each intent, float64[P].
-        """
+        """Return the sum of each query's values, float64[Q], from a value for each intent, float64[P]."""
         sums = np.bincount(self.qrels.query, of_intent, minlength=len(self.qrels))
         return sums.astype(np.float64, copy=False)
 
 
 def joined(run: Run, qrels: Qrels | IntentQrels) -> Judged:
-    """Return a run matched with judgments of documents or of intents."""
+    """Return a run matched with judgments, of documents or intents."""
     if isinstance(qrels, IntentQrels):
         return with_intents(Judged.of(run, qrels.numbered), qrels)
     return Judged.of(run, qrels)
 
 
 def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
-    """Return `joined`, a run matched with `qrels.numbered`, with intents; a document's grade becomes its best
-    over them."""
+    """Return `joined`, a run matched with `qrels.numbered`, with intents; a document's grade is its best over them."""
     best, numbered = qrels.best(), qrels.numbered
     ideal = best[np.lexsort((-best, numbered.query_of_row()))]
     grade = best[numbered.ptr[joined.query] + joined.grade]

@@ -1,4 +1,4 @@
-"""Methods of a dict (keys, values, items, get) for classes whose keys are identifiers."""
+"""Methods of a dict for classes whose keys are identifiers."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def keys(keyed: _Keyed[object]) -> KeysView[str]:
 
 
 def values(keyed: _Keyed[V_co]) -> ValuesView[V_co]:
-    """Return a view of the entries, like `dict.values`; each is made on access."""
+    """Return a view of the entries, like `dict.values`, each made on access."""
     return ValuesView(keyed)
 
 
 def items(keyed: _Keyed[V_co]) -> ItemsView[str, V_co]:
-    """Return a view of (identifier, entry) pairs, like `dict.items`; each entry is made on access."""
+    """Return a view of (identifier, entry) pairs, like `dict.items`, each made on access."""
     return ItemsView(keyed)
 
 
 def get(keyed: _Keyed[V_co], key: str) -> V_co | None:
-    """Return the entry of an identifier; None if it is absent."""
+    """Return an identifier's entry; None if absent."""
     return keyed[key] if key in keyed else None  # noqa: SIM401  this is that method

@@ -28,10 +28,8 @@ DRAW_SEED = 20_231_128
 
 
 def compared(score: Float64, ties: Ties = "trec") -> Float64:
-    """Return the scores by which documents are ordered, float64[n]: as they are, or rounded to 32-bit floats
-    for "trec9".
-
-    Raises BadValue for another rule.
+    """Return the scores to order by, float64[n]: unchanged, or rounded to 32-bit floats for "trec9". Raises BadValue
+    for another rule.
     """
     if ties not in TIES:
         raise BadValue(f"ties is '{ties}'; expected one of {', '.join(TIES)}")
@@ -42,12 +40,12 @@ def compared(score: Float64, ties: Ties = "trec") -> Float64:
 
 
 def ranked(query: NDArray[np.integer], score: Float64, tie_rank: NDArray[np.integer]) -> Int64:
-    """Return the row numbers sorted by query, descending score, then tie rank, int64[n]."""
+    """Return row numbers sorted by query, descending score and tie rank, int64[n]."""
     return settled(by_score(query, score), query, score, lambda rows: tie_rank[rows])
 
 
 def by_score(query: NDArray[np.integer], score: Float64) -> Int64:
-    """Return the row numbers sorted by query, then descending score, int64[n]; ties stay in row order."""
+    """Return row numbers sorted by query and descending score, int64[n]; ties stay in row order."""
     if (query[1:] < query[:-1]).any():
         return np.lexsort((-score, query))
     order = np.arange(len(score))
@@ -67,7 +65,6 @@ def settled(
     """Return row numbers with tied rows sorted by tie rank, int64[n].
 
     order: row numbers sorted by query and score.
-    query, score: of each row, by row number.
     tie_rank_of: returns the tie ranks of row numbers.
     """
     query, score = query[order], score[order]
@@ -85,7 +82,7 @@ def settled(
 def arranged(
     query: NDArray[np.integer], score: Float64, tie_rank_of: Callable[[Int64], NDArray[np.integer]]
 ) -> Int64:
-    """Return the row numbers sorted by query, descending score, then tie rank, int64[n].
+    """Return row numbers sorted by query, descending score and tie rank, int64[n].
 
     query: of each row, ascending.
     tie_rank_of: returns the tie ranks of row numbers.
@@ -103,8 +100,7 @@ def is_ordered(query: NDArray[np.integer], score: Float64) -> bool:
 
 
 def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
-    """Return the k documents of highest score above 0, int32[at most k], best first; ties by ascending tie
-    rank."""
+    """Return the k documents of highest score above 0, best first, int32[at most k]; ties by ascending tie rank."""
     matching = np.flatnonzero(score > 0)
     if len(matching) > k:
         kth = np.partition(score[matching], len(matching) - k)[len(matching) - k]
@@ -116,7 +112,7 @@ def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
 def drawn_keys(
     queries: Strings, documents: Strings, query: NDArray[np.integer], doc: NDArray[np.integer]
 ) -> NDArray[np.uint64]:
-    """Return a reproducible pseudo-random sort key for each (query, document) row, uint64[n].
+    """Return a reproducible pseudo-random sort key for each row, uint64[n].
 
     query, doc: positions of each row's identifiers in `queries` and `documents`.
     """
@@ -135,9 +131,8 @@ def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
-    """Return (first row, end row) of each group of adjacent rows with equal scores, int64[groups] each.
-
-    ptr: row offsets of the queries, int64[Q + 1].
+    """Return (first, end) row of each group of adjacent equal scores within a query, int64 each; `ptr` has the
+    queries' row offsets.
     """
     same = np.zeros(len(score) + 2, np.bool_)  # same[i + 1]: row i ties with the row before it
     if len(score) > 1:
@@ -148,20 +143,14 @@ def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
 
 
 def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
-    """Return the number of tied rows of each query, int32[Q].
-
-    groups: from `tie_groups`.
-    """
+    """Return each query's number of tied rows, int32[Q]; `groups` is from `tie_groups`."""
     begin, end = groups
     owner = np.searchsorted(ptr, begin, side="right") - 1
     return np.bincount(owner, end - begin, len(ptr) - 1).astype(np.int32)
 
 
 def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.bool_]:
-    """Return True for each query whose documents at ranks k and k + 1 are tied, bool[Q].
-
-    score: in rank order.
-    """
+    """Return True for each query whose ranks k and k + 1 are tied, bool[Q]; `score` is in rank order."""
     longer = np.flatnonzero(np.diff(ptr) > k)
     goes_on = np.zeros(len(ptr) - 1, np.bool_)
     last = ptr[longer] + k
@@ -170,10 +159,7 @@ def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.b
 
 
 def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
-    """Return True for each query whose last document is tied with the one above, bool[Q].
-
-    groups: from `tie_groups`.
-    """
+    """Return True for each query whose last two documents are tied, bool[Q]; `groups` is from `tie_groups`."""
     ends = np.zeros(int(ptr[-1]) + 1, np.bool_)
     ends[groups[1]] = True
     return ends[ptr[1:]] & (np.diff(ptr) > 0)
@@ -182,10 +168,7 @@ def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
     """Return (k, number of rankings of length k that end within a tie), with k the greatest length.
 
-    length: of each ranking.
-    tied_end: True if it ends within a tie.
-
-    (0, 0) if none does, or if length k is rare: fewer than two rankings, or than half of the nonempty ones.
+    (0, 0) if none does, or fewer than two, or than half of the nonempty rankings, have length k.
     """
     if not np.count_nonzero(tied_end):
         return 0, 0
@@ -197,18 +180,13 @@ def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tup
 
 
 def ranks(ptr: Int64) -> Int64:
-    """Return the rank, from 1, of each row within its query, int64[n].
-
-    ptr: row offsets of the queries, int64[Q + 1].
-    """
+    """Return each row's rank within its query, from 1, int64[n]; `ptr` has the queries' row offsets."""
     return np.arange(1, int(ptr[-1]) + 1) - np.repeat(ptr[:-1], np.diff(ptr))
 
 
 def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
-    """Return (row numbers, number of each row's tie group), int64 each, of rows that tie as 32-bit floats but
-    not as doubles.
-
-    score: in order "trec".
+    """Return (row, tie group) of rows, in order "trec", whose scores tie as 32-bit floats but not as doubles, int64
+    each.
     """
     with np.errstate(over="ignore"):
         single = score.astype(np.float32)
@@ -222,9 +200,9 @@ def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
 
 
 def float_ranks(ptr: Int64, close: tuple[Int64, Int64], documents: Strings) -> Int32 | None:
-    """Return the rank of each row in order "trec9", int32[n]; None if equal to order "trec".
+    """Return each row's rank in order "trec9", int32[n]; None if equal to order "trec".
 
-    ptr: row offsets of the queries, int64[Q + 1].
+    ptr: row offsets of the queries.
     close: from `close_as_floats`.
     documents: identifiers of the rows in `close`.
     """

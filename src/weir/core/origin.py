@@ -1,4 +1,4 @@
-"""The origins of scores (collection, judgments, depth), and reasons why two scores must not be compared."""
+"""Origins of scores (collection, judgments, depth), and reasons why two scores must not be compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMED = 3  # queries of a sentence
 
 
 class Grades(Protocol):
-    """Judgments of any kind; scores may be compared if their judgments are equal."""
+    """Judgments of any kind; scores compare only if theirs are equal."""
 
     def to_dict(self) -> Mapping[str, Mapping[str, Any]]:
         """Return {query: {document: grade}}, or {query: {intent: {document: grade}}}."""
@@ -63,7 +63,7 @@ class Origin:
 
     @property
     def asked(self) -> str:
-        """Hashes of judgments and queries, equal for one collection under several names; "" if unknown."""
+        """Hashes of judgments and queries, equal for one collection under any name; "" if unknown."""
         queries = self.texts.split(" ")[-1]
         return f"{self.digest} {queries}" if self.digest and queries not in ("", "None") else ""
 
@@ -74,9 +74,9 @@ class Origin:
 
 
 def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
-    """Return reasons why two scores must not be compared, as phrases to follow "they are"; [] if they may be.
+    """Return reasons why two scores must not be compared, as phrases after "they are"; [] if they may be.
 
-    paired: True if only shared queries are compared, and need equal judgments.
+    paired: only shared queries are compared and need equal judgments.
     """
     if first.judgments is not None and first.judgments == second.judgments:
         return []
@@ -103,11 +103,13 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def counted_once(datasets: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """Return {dataset: dataset that represents it}: of datasets with equal queries and judgments, the one that these
-    are named by, else the first with most results; of an older version the newest, "" if that is not among them.
+    """Return {dataset: dataset that stands for it in means over datasets}.
 
-    datasets: (dataset, its queries and judgments, those of its newer version) of each result, as hashes or as a
-        dataset's name; "" equals no other.
+    Of datasets with equal queries and judgments it is the one that `asked` names, else the first with most results;
+    for an older version the newest, "" if that is absent.
+
+    datasets: (dataset, asked, newer) of each result: hash of its queries and judgments, and of its newer version's,
+        or a dataset's name; "" equals no other.
     """
     results, chosen = Counter(datasets), dict[str, tuple[str, str, str]]()
 
@@ -125,10 +127,9 @@ def counted_once(datasets: Iterable[tuple[str, str, str]]) -> dict[str, str]:
 
 
 def repeated_notes(datasets: Mapping[str, str], older: Collection[str] = ()) -> list[str]:
-    """Return a sentence for each group of datasets with the same queries and judgments, and on older versions; [] if
-    none.
+    """Return sentences on older versions and on datasets with the same queries and judgments.
 
-    datasets: {dataset: dataset that represents it, "" if none does}.
+    datasets: {dataset: dataset that stands for it, "" if none}.
     older: datasets that are older versions of a collection.
     """
     alike: dict[str, list[str]] = {}
@@ -167,7 +168,7 @@ def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 def judgment_marks(judgments: Grades) -> dict[str, str]:
-    """Return {query: hash of its judgments, 8 hexadecimal digits}; the order of documents does not matter."""
+    """Return {query: hash of its judgments, 8 hexadecimal digits}, whatever the order of documents."""
     return {query: _mark(grades) for query, grades in judgments.to_dict().items()}
 
 

@@ -11,28 +11,28 @@ from weir.core.strings import Ids, Int32, Int64
 
 
 class HoldsPairs(Protocol):
-    """Distinct pairs of a query and a document: a Run or a Qrels."""
+    """Distinct (query, document) pairs: a Run or a Qrels."""
 
     @property
     def queries(self) -> Ids:
-        """The identifiers of the queries."""
+        """Identifiers of the queries."""
 
     @property
     def docs(self) -> Ids:
-        """The identifiers of the documents."""
+        """Identifiers of the documents."""
 
     @property
     def doc(self) -> Int32:
-        """Number in `docs` of each row's document, int32[n]; -1 if unknown."""
+        """Position in `docs` of each row's document, int32[n]; -1 if unknown."""
 
     def query_of_row(self) -> Int32:
-        """Return the number in `queries` of each row's query, int32[n]."""
+        """Return the position in `queries` of each row's query, int32[n]."""
 
 
 def pair_rows(
     held: HoldsPairs, queries: Ids, docs: Ids, query: NDArray[np.integer], doc: NDArray[np.integer]
 ) -> Int64:
-    """Return the row of each (query, document) pair in `held`, int64[pairs]; -1 if absent.
+    """Return each (query, document) pair's row in `held`, int64[pairs]; -1 if absent.
 
     query, doc: positions in `queries` and `docs`; -1 for an unknown identifier.
     """

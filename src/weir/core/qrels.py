@@ -43,21 +43,21 @@ class Origins:
 
     @staticmethod
     def of(texts: Iterable[str]) -> Origins:
-        """Return the origins of judgments from a name for each; "" means no origin."""
+        """Return origins from a name for each judgment, "" if it has none."""
         numbers: dict[str, int] = {}
         code = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int32)
         return Origins(tuple(numbers), code)
 
     @staticmethod
     def alike(name: str, count: int) -> Origins:
-        """Return origins of `count` judgments that are all `name`."""
+        """Return the origin `name` for each of `count` judgments."""
         return Origins((name,), np.zeros(count, np.int32))
 
     def take(self, rows: NDArray[np.integer]) -> Origins:
         return Origins(self.names, self.code[rows])
 
     def then(self, other: Origins) -> Origins:
-        """Return the origins of these judgments followed by those in `other`."""
+        """Return these origins followed by `other`'s."""
         names = tuple(dict.fromkeys([*self.names, *other.names]))
         number = np.array([names.index(name) for name in other.names], np.int32)
         return Origins(names, np.concatenate([self.code, number[other.code]]))
@@ -66,15 +66,12 @@ class Origins:
         return [self.names[code] for code in self.code.tolist()]
 
     def of_models(self) -> NDArray[np.bool_]:
-        """Return True for each judgment by a model, whose origin begins with "llm:", bool[n]."""
+        """Return True for each judgment by a model (origin "llm:..."), bool[n]."""
         models = np.array([name.startswith(MODEL) for name in self.names], np.bool_)
         return np.asarray(models[self.code], np.bool_)
 
     def counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
-        """Return {origin: number of judgments}, most frequent first, without zeros.
-
-        rows: the judgments to count, bool[n]; None for all.
-        """
+        """Return {origin: number of judgments}, most frequent first, of all or of the True `rows`, bool[n]."""
         code = self.code if rows is None else self.code[rows]
         number = np.bincount(code, minlength=len(self.names)).tolist()
         counts = {name: n for name, n in zip(self.names, number, strict=True) if n}
@@ -95,7 +92,7 @@ WRITE_QRELS: Hook[[Qrels, str | os.PathLike[str]], None] = Hook("writing judgmen
 
 
 class Beside(Protocol):
-    """Rules on documents, from a file that accompanies the judgments."""
+    """Rules on documents, from a file beside the judgments."""
 
     @property
     def digest(self) -> str:
@@ -103,19 +100,19 @@ class Beside(Protocol):
 
     @property
     def docs(self) -> Ids:
-        """The documents that rules name."""
+        """Documents named by the rules."""
 
     @property
     def queries(self) -> Ids:
-        """The queries that rules name."""
+        """Queries named by the rules."""
 
     def join(self, run: Run, queries: Ids) -> object:
-        """Return the rules matched with a run; `queries` are the judged ones."""
+        """Return the rules matched with a run, for the judged `queries`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Qrels:
-    """Relevance judgments: one grade for each judged (query, document) pair; 0 or less means not relevant."""
+    """Relevance judgments: a grade for each judged (query, document) pair; 0 or less is not relevant."""
 
     queries: Ids
     docs: Ids
@@ -137,10 +134,9 @@ class Qrels:
     def of(judgments: Mapping[Any, Any]) -> Qrels:
         """Return judgments from {query: {document: grade}}, the form of pytrec_eval, ranx and BEIR.
 
-        A query may also have a list or set of relevant documents (grade 1), (document, grade) pairs or a
-        pandas Series; queries without judgments are left out.
-
-        Raises BadValue for another form, a grade that is not a finite number, and a document with two grades.
+        A query may also have a list or set of relevant documents, (document, grade) pairs or a pandas Series; queries
+        without judgments are left out. Raises BadValue for another form, a grade that is not a finite number and a
+        document with two grades.
         """
         if not isinstance(judgments, Mapping):
             raise BadValue(
@@ -177,9 +173,9 @@ class Qrels:
         grade: NDArray[np.integer | np.floating],
         origin: Origins | None = None,
     ) -> Qrels:
-        """Return judgments from a query number, document number and grade for each, in any order.
+        """Return judgments from each one's query number, document number and grade, in any order.
 
-        Raises BadValue for a pair judged twice and for a grade that is not finite or beyond ±16384.
+        Raises BadValue for a pair judged twice and a grade that is not finite or beyond ±16384.
         """
         order = np.lexsort((doc, query))
         query, doc, grade = query.astype(np.int32)[order], doc[order], grade_column(grade[order])
@@ -202,8 +198,7 @@ class Qrels:
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the judgments in the format of the file name's ending, by default TREC; only tables keep
-        origins.
+        """Write the judgments in the format of the file name's ending, by default TREC; only tables keep origins.
 
         Raises BadValue for an identifier that the format cannot hold.
         """
@@ -241,7 +236,7 @@ class Qrels:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {"query", "doc", "grade", and "origin" if known: a value for each judgment}."""
+        """Return {"query", "doc", "grade": a value for each judgment}, and "origin" if known."""
         names = self.queries.tolist()
         return {
             "query": [names[code] for code in self.query_of_row().tolist()],
@@ -266,13 +261,13 @@ class Qrels:
 
     @property
     def own_relevant(self) -> bool:
-        """True if some document is relevant to the query with the same identifier."""
+        """True if a document is relevant to the query with the same identifier."""
         relevant, own = self.grade > 0, self.docs.codes(self.queries.strings)
         return bool((self.doc[relevant] == own[self.query_of_row()[relevant]]).any())
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all judgments, in order, and of the document rules: 32 hexadecimal digits."""
+        """Hash of all judgments, in order, and the document rules: 32 hexadecimal digits."""
         whole = hashlib.sha256()
         for column in (self.queries.strings, self.docs.strings):
             column.feed(whole.update)
@@ -287,7 +282,7 @@ class Qrels:
         return replace(self, grade=np.floor(self.grade + 0.5).astype(np.int16)) if self.fractional else self
 
     def labelled(self, origin: str) -> Qrels:
-        """Return the judgments with this origin for all, such as "human" or "llm:judge-1"."""
+        """Return the judgments, all with this origin, such as "human" or "llm:judge-1"."""
         return replace(self, origin=Origins.alike(origin, len(self.doc)))
 
     def to_dict(self) -> dict[str, dict[str, float]]:
@@ -299,8 +294,7 @@ class Qrels:
         }
 
     def of_rows(self, rows: NDArray[np.bool_]) -> Qrels:
-        """Return the judgments marked True in `rows`, bool[n], without a name; queries without any left are
-        dropped."""
+        """Return the judgments at the True `rows`, bool[n], without a name and without queries left empty."""
         query = self.query_of_row()[rows]
         judged, renumbered = np.unique(query, return_inverse=True)
         origins = None if self.origin is None else self.origin.take(np.flatnonzero(rows))
@@ -321,10 +315,8 @@ class Qrels:
 
 
 def grade_of(value: object, where: str) -> float:
-    """Return a grade as int if whole, else float; raises BadValue for text, NaN, infinity and values beyond
-    ±16384.
-
-    where: names the judgment in the message.
+    """Return a grade as int if whole, else float. Raises BadValue, naming `where`, for text, NaN, infinity and values
+    beyond ±16384.
     """
     if isinstance(value, (bool, np.bool_, int, np.integer)):
         grade: float = int(value)
@@ -339,7 +331,7 @@ def grade_of(value: object, where: str) -> float:
 
 
 def plain_grades(grade: Grades) -> list[float]:
-    """Return grades as a list of Python numbers: int if whole, else float."""
+    """Return grades as Python numbers: int if whole, else float."""
     if grade.dtype.kind != "f":
         whole: list[float] = grade.tolist()
         return whole
@@ -347,9 +339,8 @@ def plain_grades(grade: Grades) -> list[float]:
 
 
 def grade_column(grade: NDArray[np.integer | np.floating]) -> Grades:
-    """Return grades as int16[n] if all are whole, else float64[n].
-
-    Raises BadValue if a grade is not finite or beyond ±16384.
+    """Return grades as int16[n] if all are whole, else float64[n]. Raises BadValue for a grade not finite or beyond
+    ±16384.
     """
     fractions = grade.dtype.kind == "f"
     if fractions and not np.isfinite(grade).all():
@@ -362,7 +353,7 @@ def grade_column(grade: NDArray[np.integer | np.floating]) -> Grades:
 
 
 def shown_number(value: object) -> str:
-    """Return the repr of a value; NumPy floats as Python floats."""
+    """Return a value's repr, for NumPy floats a Python float's."""
     return repr(float(value)) if isinstance(value, (float, np.floating)) else repr(value)
 
 
@@ -371,10 +362,7 @@ def shown_number(value: object) -> str:
 
 @checked
 def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
-    """Return all judgments of `base`, and `other`'s for pairs that `base` does not judge, with their origins.
-
-    Document rules are `base`'s alone.
-    """
+    """Return `base`'s judgments and document rules, with `other`'s judgments of pairs that `base` does not judge."""
     queries, of_query = _joined(base.queries, other.queries, np.arange(len(other.queries)))
     docs, of_doc = _joined(base.docs, other.docs, np.unique(other.doc))
     query = np.concatenate([base.query_of_row(), of_query[other.query_of_row()]])

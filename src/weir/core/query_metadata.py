@@ -30,7 +30,7 @@ class QueryWeights:
 
     @staticmethod
     def of(weights: Mapping[str, object]) -> QueryWeights:
-        """Return weights from {query: weight}; raises BadValue unless each is a finite number above 0."""
+        """Return weights from {query: weight}. Raises BadValue unless each is finite and above 0."""
         numbers = []
         for query, weight in weights.items():
             number = float(weight) if isinstance(weight, (int, float, np.number)) else math.nan
@@ -43,7 +43,7 @@ class QueryWeights:
         return QueryWeights(Ids.of(str(query) for query in weights), np.array(numbers, np.float64))
 
     def of_queries(self, queries: Ids) -> Float64:
-        """Return the weight of each query, float64[n]; raises BadValue if one has none."""
+        """Return each query's weight, float64[n]. Raises BadValue if one has none."""
         codes = self.queries.codes(queries.strings)
         if (codes < 0).any():
             missing = queries[int(np.flatnonzero(codes < 0)[0])]
@@ -71,8 +71,7 @@ class QueryGroups:
     @staticmethod
     @named_arguments
     def of(groups: Mapping[str, object], name: str = "group") -> QueryGroups:
-        """Return groups from {query: label}, None and "" being no group; raises BadValue for an invalid
-        identifier."""
+        """Return groups from {query: label}; None and "" are no group. Raises BadValue for an invalid identifier."""
         texts = ["" if label is None else str(label) for label in groups.values()]
         labels = tuple(sorted(set(texts) - {""}))
         number = {label: n for n, label in enumerate(labels)} | {"": -1}
@@ -80,10 +79,9 @@ class QueryGroups:
 
     @staticmethod
     def by_identifier(queries: Ids, rule: str) -> QueryGroups:
-        """Return groups of queries by the part of their identifier before a separator; identifiers without it
-        have no group.
+        """Return groups of queries by the part of their identifier before a separator; no group without it.
 
-        rule: "prefix:" (before its first occurrence) or "stem:" (last) and the separator, such as "prefix:_".
+        rule: "prefix:_" for the part before the first "_", "stem:_" before the last.
 
         Raises BadValue for another rule, and if no query has a group.
         """
@@ -112,8 +110,9 @@ class QueryGroups:
         return {label: rows for label, rows in found.items() if len(rows)}
 
     def lacking(self, queries: Ids) -> list[str]:
-        """Return sentences on `queries` without a group, and on grouped queries that are not in `queries`; []
-        if each has a group."""
+        """Return sentences on `queries` without a group, and on grouped queries not in `queries`; [] if each has a
+        group.
+        """
         count = len(queries) - sum(map(len, self.rows(queries).values()))
         if not count:
             return []
@@ -132,7 +131,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryMetadata:
-    """Metadata of queries, as columns with an entry for each query; None for an empty column."""
+    """Metadata of queries, one column for each kind; None for an empty column."""
 
     instruction: Strings | None = None
     """Definition of relevance for systems that follow instructions; "" for none."""
@@ -153,8 +152,8 @@ class QueryMetadata:
     def of(rows: Sequence[object]) -> QueryMetadata | None:
         """Return metadata from a dict for each query; None if all are empty.
 
-        `instruction` and `filter` are texts, `candidates` and `excluded` lists of identifiers, `unanswerable`
-        a bool; MetadataError for another type. Other single values are group labels.
+        `instruction` and `filter` are texts, `candidates` and `excluded` lists of identifiers, `unanswerable` a bool;
+        raises MetadataError for another type. Other single values are group labels.
         """
         records = [row if isinstance(row, Mapping) else {} for row in rows]
         candidates: list[list[str]] | None = _column(records, "candidates", _identifiers, [])
@@ -194,14 +193,13 @@ class QueryMetadata:
         return {name: column for name, column in columns.items() if column is not None}
 
     def lists(self) -> list[tuple[str, DocumentLists]]:
-        """Return ("candidates", lists) and ("excluded", lists), without columns of only empty lists."""
+        """Return the nonempty of ("candidates", lists) and ("excluded", lists)."""
         both = (("candidates", self.candidates), ("excluded", self.excluded))
         return [(name, lists) for name, lists in both if lists is not None and lists.listed()]
 
     def fitting(self) -> DocumentMasks | None:
-        """Return the documents that pass each query's filter; None without filters.
-
-        Raises BadValue if the filters have not been evaluated on documents.
+        """Return the documents that pass each query's filter; None without filters. Raises BadValue before filters
+        are evaluated.
         """
         if self.filter is not None and self.permitted is None:
             raise BadValue(
@@ -210,7 +208,7 @@ class QueryMetadata:
         return self.permitted
 
     def rows(self) -> list[dict[str, object]]:
-        """Return {column: value} for each query, without empty values; inverts `QueryMetadata.of`."""
+        """Return {column: value} of each query, without empty values; inverts `QueryMetadata.of`."""
         columns = {name: column.tolist() for name, column in {**self.groups, **self._columns()}.items()}
         return [
             {name: value for name, value in zip(columns, row, strict=True) if value}
@@ -218,8 +216,7 @@ class QueryMetadata:
         ]
 
     def take(self, codes: NDArray[np.integer]) -> QueryMetadata:
-        """Return the metadata of the queries at these positions, in this order; empty columns become None,
-        except document lists and filters."""
+        """Return the metadata of the queries at these positions."""
         instruction = None if self.instruction is None else self.instruction.take(codes)
         flags = None if self.unanswerable is None else self.unanswerable[codes]
         groups = {name: labels.take(codes) for name, labels in self.groups.items()}

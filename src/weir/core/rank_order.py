@@ -26,7 +26,7 @@ CHANCE_OF_RANKS = 0.05
 
 @dataclass(frozen=True)
 class OrderCounts:
-    """Counts of rankings whose row order, ranks and scores agree or not; a file's blocks add up."""
+    """Counts of rankings whose row order, ranks and scores agree or not; counts of blocks add up."""
 
     ranked: int = 0
     """Rankings with two rows of different ranks and different scores."""
@@ -70,19 +70,20 @@ class OrderCounts:
         )
 
     def swapped(self) -> bool:
-        """Return True if the columns of ranks and scores are certainly exchanged."""
+        """True if the columns of ranks and scores are certainly exchanged."""
         return self.rows > 1 and self.count_up and bool(self.fractional or (self.exactly and self.fall))
 
     def scores_are_ranks(self) -> bool:
-        """Return True if ranks certainly stand in the place of scores: they equal the ranks in every row, or
-        count up from row to row in more rankings than could be chance."""
+        """True if the scores are certainly ranks: equal to them in every row, or counting up in more rankings than by
+        chance.
+        """
         if self.ranked and self.equal:
             return True
         counts = self.exactly and self.count_up and self.rising == self.listed > 0
         return counts and not self.ranked and -self.surprise < log(CHANCE)
 
     def doubts(self) -> tuple[str, ...]:
-        """Return a sentence for each sign that an order other than descending scores was meant."""
+        """Return a sentence for each sign that rankings are not meant to descend by score."""
         said = []
         if self.contrary:
             how = "scores rise from rank to rank, as distances do,"
@@ -114,8 +115,8 @@ def _any_in(steps: Flags, begins: Int64) -> Flags:
 def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> OrderCounts:
     """Return how often row order, or ranks if given, agree with scores.
 
-    cuts: first row of each nonempty ranking, and the end, int64[rankings + 1].
-    score, rank: float64[rows]; the rank is NaN for a row without one.
+    cuts: first row of each nonempty ranking, and the end.
+    rank: NaN for a row without one.
     """
     if len(score) == 0:
         return OrderCounts()
@@ -189,8 +190,7 @@ def _against_ranks(query: Int64, rank: Float64, score: Float64) -> tuple[int, in
 
 
 def may_rise(cuts: Int64, score: Float64) -> bool:
-    """Return False if scores certainly do not rise in most rankings; True is only a guess from three scores
-    of each.
+    """Return False if scores certainly do not rise in most rankings; True is a guess.
 
     cuts: first row of each nonempty ranking, and the end.
     """
@@ -206,8 +206,7 @@ def counts_of_block(
 ) -> OrderCounts:
     """Return `order_counts` of one block of a file's rankings.
 
-    ranks: returns the ranks of the block's first n rows; after HEAD_ROWS of the file read only if a score
-        rises.
+    ranks: returns the ranks of the block's first n rows; called only near the file's start or if a score rises.
     before: sum of the earlier blocks' counts; None for the first block.
     """
     rises = score[1:] > score[:-1]
@@ -227,7 +226,7 @@ def counts_of_block(
 
 
 def counts_of_scores(rankings: Iterable[Iterable[float]]) -> OrderCounts:
-    """Return `order_counts` of rankings given as lists of scores in row order; empty ones are ignored."""
+    """Return `order_counts` of rankings, each given as its scores in row order."""
     rows = [row for row in map(list, rankings) if row]
     cuts = np.cumsum([0, *map(len, rows)])
     return order_counts(cuts, np.array(list(chain.from_iterable(rows)), np.float64))

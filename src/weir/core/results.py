@@ -24,19 +24,19 @@ class Result(Protocol):
     """A result of a public function, shown as tables and notes."""
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the tables in which the result is shown."""
+        """Return the tables that show the result."""
 
     def notes(self) -> tuple[object, ...]:
-        """Return the notes that are shown below the tables."""
+        """Return the notes below the tables."""
 
 
 def result_text(result: Result) -> str:
-    """Return a result's tables and notes as plain text, for `__repr__`."""
+    """Return a result's tables and notes as plain text."""
     return tables_as_text(result.tables(), "text", notes=result.notes())
 
 
 def result_html(result: Result) -> str:
-    """Return a result's tables and notes as HTML, for `_repr_html_`."""
+    """Return a result's tables and notes as HTML."""
     return notebook_html(result.tables(), result.notes())
 
 
@@ -81,17 +81,17 @@ _KIND_OF: dict[type, ResultKind[Any]] = {}
 
 
 def member_text(one: object) -> str:
-    """Return one result's tables as text; its default repr if its class has no ResultKind."""
+    """Return a result's tables as text; the default repr for a class without ResultKind."""
     kind = _KIND_OF.get(type(one))
     return object.__repr__(one) if kind is None else tables_as_text(kind.tables((one,)), "text")
 
 
 def member_html(one: object) -> str:
-    """Return one result as HTML, for `_repr_html_`."""
+    """Return one result as HTML."""
     kind = _KIND_OF[type(one)]
     return notebook_html((kind.html or kind.page or kind.tables)((one,)), ())
 
 
 def json_lines(records: Iterable[Mapping[str, object]]) -> str:
-    """Return a JSON object for each record, a line each, at full precision; NaN becomes null."""
+    """Return records as JSON lines at full precision; NaN becomes null."""
     return "\n".join(json.dumps(json_value(record), ensure_ascii=False) for record in records)

@@ -1,4 +1,4 @@
-"""Recognise exchanged columns, and rankings given as judgments or the reverse, by their values."""
+"""Recognise exchanged columns, and exchanged rankings and judgments, by their values."""
 
 from __future__ import annotations
 
@@ -37,14 +37,13 @@ def _is_grade(name: str) -> bool:
 
 
 def like_grades(names: Strings) -> bool:
-    """Return True if there are names and all are grades from -2 to 4."""
+    """Return True if there are names and all are whole numbers from -2 to 4."""
     return len(names) > 0 and int(names.lengths().max()) <= 2 and set(names.tolist()) <= _SCALE
 
 
 def refuse_grades_as_documents(docs: Strings, grades: Sequence[str], name: object = None) -> None:
-    """Raise FormatError (BadValue without a `name`) if documents and grades are exchanged; too few rows pass.
-
-    docs, grades: texts in the two columns of judgments.
+    """Raise FormatError, or BadValue without a file `name`, if documents and grades are exchanged; few rows always
+    pass.
     """
     if len(docs) < MANY_QUERIES or not like_grades(docs):
         return
@@ -61,10 +60,7 @@ def refuse_grades_as_documents(docs: Strings, grades: Sequence[str], name: objec
 
 
 def refuse_exchanged_columns(qrels: Qrels, run: Run, where: str = "") -> None:
-    """Raise BadValue if two columns of the run, or of the judgments, are exchanged.
-
-    where: beginning of messages on the run, such as "run.trec: ".
-    """
+    """Raise BadValue, beginning with `where`, if two columns of the run or of the judgments are exchanged."""
     queries, docs = run.queries.strings, run.docs.strings.take(np.unique(run.doc))
     common_queries, common_docs = len(_among(queries, qrels.queries)), len(_among(docs, qrels.docs))
     as_docs, as_queries = _among(queries, qrels.docs), _among(docs, qrels.queries)
@@ -101,9 +97,8 @@ def refuse_exchanged_columns(qrels: Qrels, run: Run, where: str = "") -> None:
 def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
     """Return why grades must be scores of rankings, as a clause; "" if they may be grades.
 
-    grade: grades of each query, one query after another.
-    ptr: offsets of the queries, int64[Q + 1].
-    deeper: the rankings given with them are much shorter, so that equal values do not speak for grades.
+    ptr: offsets of the queries in `grade`.
+    deeper: the rankings are much shorter, so that equal values do not speak for grades.
     """
     deep, fractional = len(grade) >= _COUNTED * max(len(ptr) - 1, 1), grade.dtype.kind == "f"
     if not (deep or fractional) or (not fractional and grade.max() < GRADES.stop):
@@ -124,11 +119,10 @@ def scores_as_grades(grade: Grades, ptr: Int64, deeper: bool = False) -> str:
 
 
 def refuse_exchanged_files(judged: Judged, run: Run | Callable[[], Run], where: str = "") -> None:
-    """Raise BadValue if the run and the judgments are exchanged; warn (RankingWarning) if this is only
-    likely.
+    """Raise BadValue if run and judgments are exchanged; warn (RankingWarning) if they only seem so.
 
-    run: the run, or a function that returns it if needed.
-    where: beginning of messages on the run, such as "run.trec: ".
+    run: the run, or a function that returns it.
+    where: begins the messages on the run, such as "run.trec: ".
     """
     returned, grades = int(judged.retrieved.sum()), len(judged.ideal)
     if clause := scores_as_grades(judged.ideal, judged.ideal_ptr, _DEEPER * returned <= grades):
@@ -154,12 +148,12 @@ def refuse_exchanged_files(judged: Judged, run: Run | Callable[[], Run], where: 
 
 
 def warn_exchanged(why: str) -> None:
-    """Warn (RankingWarning) that judgments and run may be exchanged, with the reason `why`."""
+    """Warn (RankingWarning) that judgments and run may be exchanged, because of `why`."""
     warn_of_ranking(f"{why}; judgments come first, then the run")
 
 
 def judged_run(run: Run, qrels: Qrels, where: str = "") -> Judged:
-    """Return a run matched with judgments; raises BadValue and warns as `refuse_exchanged_files`."""
+    """Return a run matched with judgments. Raises BadValue and warns as `refuse_exchanged_files`."""
     judged = Judged.of(run, qrels)
     refuse_exchanged_files(judged, run, where)
     return judged
@@ -213,8 +207,9 @@ def _like_fractions(names: Strings) -> bool:
 
 
 def ranks_as_documents(run: Run) -> str:
-    """Return a clause that documents are named by their ranks, 1, 2, 3 ... or 0, 1, 2 ...; "" if not, or if
-    rankings are short."""
+    """Return a clause that documents are named by their ranks, counting up from 0 or 1; "" if not, or in short
+    rankings.
+    """
     lengths = np.diff(run.ptr)
     longest = int(lengths.max(initial=0))
     if longest < _COUNTED:

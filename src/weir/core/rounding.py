@@ -15,7 +15,7 @@ def score(value: float) -> str:
 
 
 def between(low: float | None, high: float | None, shown: Callable[[float], str] = score) -> str:
-    """Return an interval as "[low, high]", each bound as text by `shown`; "[-]" if a bound is None or NaN."""
+    """Return "[low, high]", each bound as text by `shown`; "[-]" if one is None or NaN."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return NO_INTERVAL
     return f"[{shown(low)}, {shown(high)}]"
@@ -27,8 +27,7 @@ def short_score(value: float) -> str:
 
 
 def typeset_change(value: float) -> str:
-    """Return a signed difference with four decimals and a typographic minus; "0" if rounded to 0, "-" for
-    NaN."""
+    """Return a signed difference with four decimals and a true minus sign; "0" if rounded to 0, "-" for NaN."""
     shown = f"{value:+.4f}"
     return "-" if math.isnan(value) else "0" if float(shown) == 0 else typeset(shown)
 
@@ -39,13 +38,13 @@ def coarse_score(value: float) -> str:
 
 
 def share_change(ratio: float) -> str:
-    """Return a ratio minus 1 as a signed percentage, such as "+5.0%"; "0%" if rounded to 0."""
+    """Return a ratio minus 1 as signed percentage, such as "+5.0%"; "0%" if rounded to 0."""
     shown = f"{ratio - 1:+.1%}"
     return "0%" if shown in ("+0.0%", "-0.0%") else shown
 
 
 def typeset(sentence: str) -> str:
-    """Return a sentence with typographic minus signs; signed zeros such as +0.0000 become 0."""
+    """Return a sentence with true minus signs and signed zeros as 0."""
     return _MINUS.sub("−", _ZERO.sub("0", sentence))
 
 
@@ -54,12 +53,12 @@ _MINUS = re.compile(r"(?<![\w)\]-])-(?=\.?\d)")
 
 
 def count(value: float, decimals: int = 0) -> str:
-    """Return a number with commas between thousands, such as "1,234"."""
+    """Return a number with thousands separators, such as "1,234"."""
     return f"{value:,.{decimals}f}"
 
 
 def percent(value: float, decimals: int = 1) -> str:
-    """Return a share (0 to 1) as a percentage, such as "5.0%"; "nan%" for NaN."""
+    """Return a share (0 to 1) as percentage, such as "5.0%"; "nan%" for NaN."""
     return f"{round(value, 12):.{decimals}%}"  # one share summed in two ways is one text, also halfway
 
 
@@ -79,24 +78,24 @@ def change(value: float) -> str:
 
 
 def probability(value: float) -> str:
-    """Return a p-value with four decimals; "<0.0001" if it rounds to 0, "-" for NaN."""
+    """Return a p-value with four decimals; "<0.0001" below, "-" for NaN."""
     if math.isnan(value):
         return "-"
     return "<0.0001" if value < 0.00005 else f"{value:.4f}"
 
 
 def effect(value: float | None) -> str:
-    """Return a signed effect size with two decimals; "-" for None or NaN."""
+    """Return an effect size, signed, with two decimals; "-" for None or NaN."""
     return "-" if value is None or math.isnan(value) else f"{value:+.2f}"
 
 
 def exact(value: float) -> str:
-    """Return the shortest decimals that read back as the same float."""
+    """Return the shortest text that reads back as the same float."""
     return repr(value)
 
 
 def figure(value: float | None) -> str:
-    """Return a quantity with about three digits; "-" for None or NaN."""
+    """Return a number with about three digits; "-" for None or NaN."""
     if value is None or math.isnan(value):
         return "-"
     decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
@@ -109,7 +108,7 @@ def money(value: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time with about two digits, in s, min, h or days; "-" for None."""
+    """Return a time with two digits, in s, min, h or days; "-" for None."""
     if seconds is None:
         return "-"
     for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
@@ -119,7 +118,7 @@ def duration(seconds: float | None) -> str:
 
 
 def bytes_text(count: float | None) -> str:
-    """Return a number of bytes with about two digits, in kB, MB, GB or TB; "-" for None."""
+    """Return bytes with two digits, in kB, MB, GB or TB; "-" for None."""
     if count is None:
         return "-"
     for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
@@ -138,7 +137,7 @@ def one_or_more(count: int, one: str, more: str) -> str:
 
 
 def counted(count: int, one: str, more: str = "") -> str:
-    """Return a count with its noun, such as "2 queries"; the plural defaults to `one` + "s"."""
+    """Return a count with its noun, such as "2 queries"; `more` defaults to `one` + "s"."""
     return f"{count:,} {one_or_more(count, one, more or one + 's')}"
 
 
@@ -148,5 +147,5 @@ def times(count: int) -> str:
 
 
 def part_of(count: int, total: int, nouns: str, one: str, more: str) -> str:
-    """Return a phrase such as "1 of 5 documents is" or "2 of 5 documents are"."""
+    """Return a phrase such as "1 of 5 documents is", by `total` nouns."""
     return f"{count:,} of {total:,} {nouns} {one_or_more(count, one, more)}"

@@ -43,8 +43,7 @@ WRITE_RUN: Hook[[Run, str | os.PathLike[str]], None] = Hook("writing a run")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """Rankings of a system, one for each query, in result order: descending score, then descending document
-    id."""
+    """A system's ranking for each query: descending score, then descending document id."""
 
     queries: Ids
     """All queries searched; a ranking may be empty."""
@@ -70,10 +69,10 @@ class Run:
     def of(rankings: Mapping[Any, Any], name: str = "run", ties: Ties = "trec") -> Run:
         """Return a run from {query: {document: score}}, the form of pytrec_eval, ranx and BEIR.
 
-        A ranking may also be n documents in rank order (scores n to 1), (document, score) pairs, an array or
-        a pandas Series.
+        A ranking may also be n documents in rank order (scores n to 1), (document, score) pairs, an array or a pandas
+        Series.
 
-        ties: "trec", or "trec9" to compare scores as 32-bit floats.
+        ties: "trec9" compares scores as 32-bit floats.
 
         Raises BadRanking for a score that is not a finite number, a repeated document, and any other form.
         """
@@ -104,7 +103,7 @@ class Run:
         score: Float64,
         named: Named | None = None,
     ) -> Run:
-        """Return a run from a query number, document number and score for each row, in any order.
+        """Return a run from each row's query number, document number and score, in any order.
 
         Raises BadRanking for a repeated document or a score that is not finite.
         """
@@ -126,12 +125,12 @@ class Run:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str], ties: Ties = "trec") -> Run:
-        """Return the run in a file of any format (docs/formats.md), or the only system's in a results folder.
+        """Return the run in a file of any format (docs/formats.md), or of a results folder's only system.
 
-        ties: "trec", or "trec9" to compare scores as 32-bit floats.
+        ties: "trec9" compares scores as 32-bit floats.
 
-        Warns (RankingWarning) if ranks contradict scores, which decide. Raises FormatError for a missing file
-        or invalid line, BadValue for a folder of several systems, BadRanking for a repeated document.
+        Warns (RankingWarning) if ranks contradict scores, which decide. Raises FormatError for a missing file or
+        invalid line, BadValue for a folder of several systems, BadRanking for a repeated document.
         """
         return READ_RUN(path, ties)
 
@@ -171,9 +170,8 @@ class Run:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {"query", "doc", "rank", "score": a value for each row}, in rank order.
-
-        Raises BadValue without document identifiers.
+        """Return {"query", "doc", "rank", "score": a value for each row}. Raises BadValue without document
+        identifiers.
         """
         self.refuse_nameless()
         names = self.queries.tolist()
@@ -189,10 +187,7 @@ class Run:
         return np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.ptr))
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """Return {query: {document: score}}, documents in rank order.
-
-        Raises BadValue without document identifiers.
-        """
+        """Return {query: {document: score}}, in rank order. Raises BadValue without document identifiers."""
         self.refuse_nameless()
         docs, scores, cuts = self.docs.take(self.doc).tolist(), self.score.tolist(), self.ptr.tolist()
         return {
@@ -201,19 +196,18 @@ class Run:
         }
 
     def top(self, k: int) -> Run:
-        """Return the run cut at rank k; raises BadValue for k below 1."""
+        """Return the run cut at rank k. Raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         return self._keep(self.ranks() <= k)
 
     def ranks(self) -> Int64:
-        """Return the rank of each row from 1, int64[n]."""
+        """Return each row's rank, from 1, int64[n]."""
         return ranks(self.ptr)
 
     def without_self(self) -> Run:
-        """Return the run without documents that have their query's identifier, as for ArguAna and Quora.
-
-        Raises BadValue without document identifiers.
+        """Return the run without documents that bear their query's identifier. Raises BadValue without document
+        identifiers.
         """
         self.refuse_nameless()
         own = self.docs.codes(self.queries.strings)
@@ -222,11 +216,10 @@ class Run:
     def collapsed(self, parents: Mapping[str, str] | str) -> Run:
         """Return the run of whole documents, each with the score of its best passage.
 
-        parents: {passage: document}, or the separator before the passage number ("#" in "d1#3"); the last one
-            counts, an identifier without it stays.
+        parents: {passage: document}, or the separator before a passage number ("#" in "d1#3"); identifiers without it
+            stay.
 
-        Raises BadValue for a passage without a document, a separator in no identifier, and without
-        identifiers.
+        Raises BadValue for a passage without a document, a separator in no identifier, and without identifiers.
         """
         self.refuse_nameless()
         names = self.docs.tolist()
@@ -245,9 +238,9 @@ class Run:
         return Run.from_columns(self.queries, documents, *columns, Named(self.name, self.ties))
 
     def by_identifier(self, queries: Queries) -> Run:
-        """Return the run with query identifiers in place of query texts, and warn (RankingWarning).
+        """Return the run with query identifiers in place of query texts, with a RankingWarning.
 
-        Unchanged if a query is known by identifier, if no text is known, or if texts are ambiguous.
+        Unchanged if a query is known by identifier, no text is known, or texts are ambiguous.
         """
         if not len(self.queries) or (queries.ids.codes(self.queries.strings) >= 0).any():
             return self
@@ -261,10 +254,9 @@ class Run:
         return replace(self, queries=Ids.of(names))
 
     def allowed(self, queries: Queries) -> Run:
-        """Return the run with only the documents that the candidates, exclusions and filters of `queries`
-        allow.
+        """Return the run with only the documents that candidates, exclusions and filters of `queries` allow.
 
-        Rankings of other queries stay. Raises BadValue if filters have not been evaluated on documents.
+        Rankings of other queries stay. Raises BadValue before filters are evaluated.
         """
         metadata = queries.metadata
         if metadata is None:
@@ -277,23 +269,21 @@ class Run:
         return run if fitting is None else run.permitted(fitting.take(code))
 
     def without(self, excluded: DocumentLists) -> Run:
-        """Return the run without the documents listed for each of its queries.
-
-        Raises BadValue without document identifiers.
+        """Return the run without the documents listed for each of its queries. Raises BadValue without document
+        identifiers.
         """
         return self._keep(~self._listed(excluded))
 
     def among(self, candidates: DocumentLists) -> Run:
-        """Return the run with only the documents listed for each of its queries; an empty list allows all.
-
-        Raises BadValue without document identifiers.
+        """Return the run with only the documents listed for each query; an empty list allows all. Raises BadValue
+        without document identifiers.
         """
         return self._keep(self._listed(candidates) | (candidates.lengths() == 0)[self.query_of_row()])
 
     def permitted(self, masks: DocumentMasks) -> Run:
         """Return the run with only the documents that the masks permit.
 
-        masks: of the run's queries, in its order; a document unknown to them passes only for a query without a filter.
+        masks: in the order of the run's queries; an unknown document passes only without a filter.
 
         Raises BadValue without document identifiers.
         """
@@ -302,15 +292,15 @@ class Run:
         return self._keep(masks.allow(self.query_of_row(), doc))
 
     def tied_beyond(self, k: int) -> NDArray[np.bool_]:
-        """Return True for each query whose documents at ranks k and k + 1 are tied, bool[Q]."""
+        """Return True for each query whose ranks k and k + 1 are tied, bool[Q]."""
         return tied_beyond(self.ptr, compared(self.score, self.ties), k)
 
     def tied(self) -> Int32:
-        """Return the number of documents of each query with the score of another, int32[Q]."""
+        """Return each query's number of documents with another's score, int32[Q]."""
         return tied(self.ptr, tie_groups(self.ptr, compared(self.score, self.ties)))
 
     def float_ranks(self) -> Int32 | None:
-        """Return each row's rank by scores as 32-bit floats, int32[n]; None if no rank changes or unknown."""
+        """Return each row's rank by scores as 32-bit floats, int32[n]; None if unchanged or unknown."""
         if self.ties == "trec9" or int(self.doc.min(initial=0)) < 0:
             return self.float_rank
         close = close_as_floats(self.ptr, self.score)
@@ -341,14 +331,16 @@ class Run:
 
 @dataclass(frozen=True)
 class Named:
-    """The name of a run, and the rule by which it orders ties."""
+    """The name of a run, and its rule for ties."""
 
     name: str = "run"
     ties: Ties = "trec"
 
 
 def score_array(values: Sequence[Any], where: Callable[[int], str]) -> Float64:
-    """Return scores as float64[rows]; raises BadRanking, naming the row by `where`, for one that is no number."""
+    """Return scores as float64[rows]. Raises BadRanking, with the row named by `where`, for a value that is no
+    number.
+    """
     with suppress(TypeError, ValueError, OverflowError):
         numbers = np.array(values, np.float64)
         if numbers.ndim == 1:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence that qualifies a result and is printed below it."""
+    """A sentence that qualifies a result, printed below it."""
 
     text: str
     """One line."""
@@ -44,11 +44,11 @@ class Note:
 
     @property
     def with_details(self) -> str:
-        """The note followed by its details."""
+        """The note and its details."""
         return f"{self}; {self.details}" if self.details else str(self)
 
     def about(self, name: str) -> Note:
-        """Return the note, with `name: ` before its text unless already there."""
+        """Return the note with `name: ` before its text, once."""
         return self if self.text.startswith(f"{name}: ") else replace(self, text=f"{name}: {self.text}")
 
 
@@ -62,7 +62,7 @@ def decisive_first(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 @dataclass(frozen=True, eq=False)
 class LabelUse:
-    """How scores used a model's labels besides people's judgments."""
+    """How scores used a model's labels besides people's."""
 
     sentence: str
     """Printed beside the table."""
@@ -74,7 +74,7 @@ class LabelUse:
     """float64[M, Q]: values by people's labels alone; None if equal to the scores or unknown."""
 
     def take(self, rows: Int64) -> LabelUse:
-        """Return the use for the queries at these positions, with a NaN `share`."""
+        """Return the use for the queries at these positions; `share` becomes NaN."""
         people = None if self.people is None else self.people[:, rows]
         return replace(self, people=people, share=math.nan)
 
@@ -84,8 +84,7 @@ class LabelUse:
 
 @dataclass(frozen=True)
 class Row:  # noqa: PLW1641  the dataclass makes the hash
-    """A line of a result table: a measure's mean over the judged queries of a dataset, with its confidence
-    interval."""
+    """A measure's mean over a dataset's judged queries with its confidence interval: a line of a result table."""
 
     dataset: str
     system: str
@@ -140,17 +139,17 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
 
     @property
     def marks(self) -> tuple[str, str]:
-        """The dataset's queries and judgments, and those of its newer version, for `counted_once`, by names."""
+        """(queries and judgments, newer version) of the dataset, by names, for `counted_once`."""
         return (self.dataset, self.repeats) if self.older else (self.repeats or self.dataset, "")
 
     @property
     def uncounted(self) -> bool:
-        """True if means over datasets leave the dataset out."""
+        """True if means over datasets omit the dataset."""
         return bool(self.repeats) or self.older
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:
-        """Return the row of a dict from `to_dict`; raises KeyError or TypeError for another dict."""
+        """Return the row of a dict from `to_dict`. Raises KeyError or TypeError for another dict."""
         values: dict[str, Any] = {}
         for name, column in Row.__dataclass_fields__.items():
             if name in fields or column.default is MISSING:
@@ -173,7 +172,7 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasureScores(Mapping[str, float]):
-    """Values of one measure, a mapping by query: NaN if undefined, logarithms for geometric measures."""
+    """Values of one measure by query: NaN if undefined, logarithms for geometric measures."""
 
     measure: str
     queries: Ids
@@ -201,11 +200,11 @@ class MeasureScores(Mapping[str, float]):
         return np.array(self.array, dtype)
 
     def to_numpy(self) -> Float64:
-        """Return a copy of the values in the order of the queries, float64[Q]."""
+        """Return a copy of the values, float64[Q]."""
         return self.array.copy()
 
     def to_dict(self) -> dict[str, float]:
-        """Return {query id: value}, NaN where the measure is undefined."""
+        """Return {query id: value}, NaN if undefined."""
         return dict(zip(self.queries.tolist(), self.array.tolist(), strict=True))
 
     to_frame = frames.to_frame
@@ -227,16 +226,16 @@ GEOMETRIC: Hook[[str], bool] = Hook("measures with geometric means")
 
 
 def known_mean(values: Float64) -> float:
-    """Return the mean of the values that are not NaN; NaN if none."""
+    """Return the mean without NaN; NaN if none is left."""
     known = values[~np.isnan(values)]
     return math.fsum(known.tolist()) / len(known) if len(known) else math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores:
-    """Unrounded values of measures for each query; prints as a table of means with their intervals.
+    """Unrounded values of measures for each query; prints as a table of means with intervals.
 
-    A mapping: `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives a measure's values.
+    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives a measure's values.
     """
 
     measures: tuple[str, ...]
@@ -293,24 +292,23 @@ class Scores:
     _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
-        """Return a table with mean, 95% interval and number of queries of each measure."""
+        """Return a table with each measure's mean, 95% interval and number of queries."""
         return SCORE_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
         return decisive_first(SCORE_NOTES(self))
 
     def plot(self) -> Plot:
-        """Return a chart of the means with their intervals; raises BadValue if no mean is known."""
+        """Return a chart of means with intervals. Raises BadValue if no mean is known."""
         return PLOT_SCORES(self)
 
     @staticmethod
     @checked
     def from_dict(values: Mapping[str, Mapping[str, float]]) -> Scores:
-        """Return scores from {measure: {query: value}}: NaN is undefined, values of geometric measures are
-        logarithms.
+        """Return scores from {measure: {query: value}}: NaN if undefined, logarithms for geometric measures.
 
-        Names of measures are not checked; all queries count as answered. Raises BadValue for no values,
-        measures of different queries, and a geometric measure with a value above 0 and none below.
+        Any names of measures are taken. Raises BadValue for no values, measures of different queries, and a geometric
+        measure with a value above 0 and none below.
         """
         first = next(iter(values.values()), {})
         if not first:
@@ -332,24 +330,24 @@ class Scores:
         return Scores(names, Ids.of(first), rows, np.ones(len(first), np.bool_), geometric=geometric)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """Return {measure: {query id: value}}, NaN where a measure is undefined."""
+        """Return {measure: {query id: value}}, NaN if undefined."""
         return {measure: self[measure].to_dict() for measure in self.measures}
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {"query": identifiers, and for each measure its name: values}."""
+        """Return {"query": identifiers, and each measure: its values}."""
         return {"query": self.queries.tolist(), **dict(zip(self.measures, self.values, strict=True))}
 
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> Scores:
-        """Return the scores saved in a file; raises FormatError for a missing or other file."""
+        """Return the scores in a file. Raises FormatError for a missing or other file."""
         return READ_SCORES(path)
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all values and metadata to a JSON file at full precision."""
+        """Write all values and metadata to a JSON file, at full precision."""
         WRITE_SCORES(self, path)
 
     def take(self, rows: Int64) -> Scores:
@@ -373,9 +371,9 @@ class Scores:
         )
 
     def by(self, groups: object) -> GroupedScores:
-        """Return the scores of each group of queries, with macro and micro means; prints as a table.
+        """Return the scores of each group of queries, with macro and micro means.
 
-        groups: "prefix:_" or "stem:-" on identifiers, {query: label}, QueryGroups, or a file of queries and
+        groups: "prefix:_" or "stem:-" for parts of identifiers, {query: label}, QueryGroups, or a file of queries and
             labels.
 
         Raises BadValue if no query has a group, FormatError for an invalid file.
@@ -383,7 +381,7 @@ class Scores:
         return SCORES_BY(self, groups)
 
     def of(self, measure: object) -> Float64:
-        """Return a measure's values, float64[Q]; raises UnknownName if absent."""
+        """Return a measure's values, float64[Q]. Raises UnknownName if absent."""
         values: Float64 = self.values[self._number(str(measure))]
         return values
 
@@ -407,8 +405,7 @@ class Scores:
         return self.of(measure)[self.id_order()]
 
     def mean(self, measure: object) -> float:
-        """Return a measure's mean over the queries for which it is defined (geometric for geometric
-        measures); NaN if none.
+        """Return a measure's mean over queries where it is defined, NaN if nowhere; geometric for geometric measures.
 
         Raises UnknownName if absent.
         """
@@ -423,24 +420,25 @@ class Scores:
         return self._means(self.values)
 
     def people_means(self) -> Float64:
-        """Return the mean of each measure by people's labels alone, float64[M]; NaN if not known."""
+        """Return each measure's mean by people's labels alone, float64[M]; NaN if unknown."""
         if self.labels is None or self.labels.people is None:
             return np.full(len(self.measures), np.nan)
         return self._means(self.labels.people)
 
     def remarked(self, notes: Iterable[Note]) -> Scores:
-        """Return the scores with these notes appended to `remarks`."""
+        """Return the scores with more `remarks`."""
         more = tuple(notes)
         return replace(self, remarks=(*self.remarks, *more)) if more else self
 
     def counted(self) -> Int64:
-        """Return the number of queries with a value by each measure, int64[M]."""
+        """Return each measure's number of queries with a value, int64[M]."""
         counts: Int64 = np.sum(~np.isnan(self.values), axis=1, dtype=np.int64)
         return counts
 
     def movable(self) -> Int64:
-        """Return the number of queries whose value depends on the order of ties, for each measure, int64[M];
-        0 if not computed."""
+        """Return each measure's number of queries whose value depends on the order of ties, int64[M]; 0 if not
+        computed.
+        """
         if self.low is None or self.high is None:
             return np.zeros(len(self.measures), np.int64)
         changes = (self.low != self.high) & ~np.isnan(self.values)  # NaN differs from itself: it is not known
@@ -448,8 +446,7 @@ class Scores:
         return counts
 
     def tie_bounds(self) -> Float64:
-        """Return each measure's (lowest, highest) mean over all orders of ties, float64[M, 2]; NaN if
-        unknown."""
+        """Return each measure's (lowest, highest) mean over orders of ties, float64[M, 2]; NaN if unknown."""
         if self.low is None or self.high is None:
             return np.full((len(self.measures), 2), np.nan)
         ends = np.stack(
@@ -472,8 +469,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedScores(Mapping[str, Scores]):
-    """Scores of groups of queries, a mapping by label; prints as a table with the macro mean (of the groups)
-    and the mean over all queries."""
+    """Scores of groups of queries, by label; prints as a table with the groups' mean and the queries' mean."""
 
     name: str
     whole: Scores
@@ -486,7 +482,7 @@ class GroupedScores(Mapping[str, Scores]):
 
     @staticmethod
     def of(scores: Scores, groups: QueryGroups) -> GroupedScores:
-        """Return the scores of each nonempty group; raises BadValue if no query has a group."""
+        """Return the scores of each nonempty group. Raises BadValue if no query has a group."""
         rows = groups.rows(scores.queries)
         if not rows:
             raise BadValue(f"`by={groups.name!r}`: none of the {len(scores.queries)} queries has a group")
@@ -513,7 +509,7 @@ class GroupedScores(Mapping[str, Scores]):
         return decisive_first(GROUP_NOTES(self))
 
     def plot(self) -> Plot:
-        """Return a chart for each measure, with a row for each group."""
+        """Return a chart for each measure, a row for each group."""
         return PLOT_SCORES(self)
 
     to_frame = frames.to_frame
@@ -532,7 +528,7 @@ class GroupedScores(Mapping[str, Scores]):
         return self.whole.means()
 
     def macro(self) -> dict[str, float]:
-        """Return {measure: unweighted mean of the groups' means}, without undefined ones; NaN if all are."""
+        """Return {measure: mean of the groups' defined means}; NaN if none is."""
         means = np.array([part.mean_values() for part in self.parts.values()])
         defined = [column[~np.isnan(column)] for column in means.T]
         return {
@@ -542,7 +538,7 @@ class GroupedScores(Mapping[str, Scores]):
 
 
 def averaged(mean: float, geometric: bool) -> float:
-    """Return a mean or bound as reported: exponentiated if `geometric`."""
+    """Return a mean as reported: exponentiated if `geometric`."""
     return math.exp(mean) if geometric else mean
 
 
@@ -551,7 +547,7 @@ def averaged(mean: float, geometric: bool) -> float:
 
 @dataclass(frozen=True, eq=False)
 class JudgedScores:
-    """The scores of a system on one collection, with hashes of the judgments."""
+    """A system's scores on one collection, with hashes of the judgments."""
 
     scores: Scores
     marks: Mapping[str, str] = field(default_factory=dict)
@@ -561,14 +557,14 @@ class JudgedScores:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of `marks`, 16 hexadecimal digits; the order of queries does not matter."""
+        """Hash of `marks` in any order, 16 hexadecimal digits."""
         text = json.dumps(sorted(self.marks.items()))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SystemScores:
-    """The scores of one system on each of its collections."""
+    """A system's scores on each of its collections."""
 
     system: str
     datasets: Mapping[str, JudgedScores]
@@ -588,8 +584,9 @@ class SystemScores:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {"dataset", "query", each measure: a value for each query of each collection}; None for a
-        measure that a collection lacks."""
+        """Return {"dataset", "query", each measure: a value for each query of each collection}; None for a measure
+        that a collection lacks.
+        """
         lines = [
             {"dataset": name, "query": query} | dict(zip(one.scores.measures, values, strict=True))
             for name, one in self.datasets.items()

@@ -16,10 +16,9 @@ _LONGEST = 1000  # characters of a name that is looked into
 
 
 def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return a distinct short label for each system: `dense("minilm", dtype="bf16")` gives minilm.
+    """Return a distinct short label for each system, such as minilm for `dense("minilm", dtype="bf16")`.
 
-    Equal labels get back the settings that differ, else the function, else the full name. Names that are no
-    expressions stay.
+    Equal labels get the settings in which they differ, else the full name.
 
     chosen: {name: label} of systems with a fixed label.
     """
@@ -47,15 +46,12 @@ def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -
 
 
 def short_legend(short: Mapping[str, str]) -> list[str]:
-    """Return a line "label: name" for each shortened name.
-
-    short: {name: label}.
-    """
+    """Return a line "label: name" for each shortened name, from {name: label}."""
     return [f"{label}: {name}" for name, label in short.items() if label != name]
 
 
 def run_titles(names: Sequence[str]) -> dict[str, str]:
-    """Return {name: title}: bm25 for `run("runs/bm25.trec")` if distinct; the name itself for other systems."""
+    """Return {name: title}: bm25 for `run("runs/bm25.trec")` if distinct, else the name."""
     short = dict(zip(names, short_names(names), strict=True))
     trees = {name: _tree(name) for name in names}
     files = {n for n, t in trees.items() if isinstance(t, ast.Call) and ast.unparse(t.func) == "run"}
@@ -63,7 +59,7 @@ def run_titles(names: Sequence[str]) -> dict[str, str]:
 
 
 def look_alike_notes(names: Iterable[str]) -> list[str]:
-    """Return a sentence for each set of names that differ only in blanks or Unicode composition (NFC, NFD)."""
+    """Return a sentence for each set of names that differ only in blanks or Unicode composition."""
     looks: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         looks.setdefault(" ".join(normalize("NFC", name).split()), []).append(ascii(name))
@@ -71,10 +67,8 @@ def look_alike_notes(names: Iterable[str]) -> list[str]:
 
 
 def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
-    """Return the systems that a text means, by name, else title, short name, or end of a run file's path;
-    empty if none.
-
-    titles: {name: title}.
+    """Return the systems that a text means: by name, else title, short name, or end of a run file's path; `titles` is
+    {name: title}.
     """
     names, parts = tuple(titles), PurePath(text).parts
     short = dict(zip(names, short_names(names), strict=True))
@@ -101,7 +95,7 @@ _OF_DATASET = "{dataset}"
 
 
 def run_file_name(name: str) -> str:
-    """Return the name of a run file without its format's endings and "{dataset}"."""
+    """Return a run file's name without format endings and "{dataset}"."""
     short = _RUN_ENDING.sub("", name)
     if _OF_DATASET in short:
         short = short.replace(_OF_DATASET, "").strip("._- ")

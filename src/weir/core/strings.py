@@ -18,26 +18,26 @@ Int64: TypeAlias = NDArray[np.int64]
 
 
 def offsets(lengths: NDArray[np.integer] | NDArray[np.bool_]) -> Int64:
-    """Return the offsets of consecutive pieces with these lengths, int64[n + 1], from 0."""
+    """Return the offsets of consecutive pieces of these lengths, int64[n + 1], from 0."""
     ptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ptr[1:])
     return ptr
 
 
 def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Return (all numbers from begin[i] to end[i] - 1, for each i in turn; the i of each number), int64 each."""
+    """Return (numbers begin[i] to end[i] - 1 for each i in turn, the i of each number), int64 each."""
     length = end - begin
     of = np.repeat(np.arange(len(length)), length)
     return np.arange(len(of)) + (begin - (np.cumsum(length) - length))[of], of
 
 
 def valid_offsets(ptr: Int64, total: int) -> bool:
-    """Return True if offsets begin at 0, end at `total` and never decrease."""
+    """Return True if offsets go from 0 to `total` without decreasing."""
     return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == total and (ptr[1:] >= ptr[:-1]).all())
 
 
 def is_permutation(order: NDArray[np.integer]) -> bool:
-    """Return True if an array of length n has each of 0 to n - 1 exactly once."""
+    """Return True if an array has each of 0 to n - 1 once."""
     n = len(order)
     if not in_range(order, n):
         return False
@@ -47,7 +47,7 @@ def is_permutation(order: NDArray[np.integer]) -> bool:
 
 
 def in_range(values: NDArray[np.integer], count: int) -> bool:
-    """Return True if all numbers are from 0 to count - 1; also for an empty array."""
+    """Return True if all numbers are in 0 to count - 1, or none are given."""
     return values.size == 0 or 0 <= int(values.min()) <= int(values.max()) < count
 
 
@@ -68,8 +68,9 @@ _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(8)] + [(1 << 64) - 1], np.u
 def load_words(
     data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Return the first eight bytes of each string data[start[i] : start[i] + length[i]] as a little-endian
-    word, uint64[n], padded with zeros."""
+    """Return the first eight bytes of each string data[start[i] : start[i] + length[i]], zero-padded, as
+    little-endian uint64[n].
+    """
     if len(data) < 8:
         data = np.concatenate([data, np.zeros(8, np.uint8)])
     data = np.ascontiguousarray(data)
@@ -129,8 +130,7 @@ def _hash_block(
 def hash_strings(
     data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of each byte string data[start[i] : start[i] + length[i]], uint64[n], equal on
-    every machine."""
+    """Return a 64-bit hash of each string data[start[i] : start[i] + length[i]], uint64[n], equal on every machine."""
     start = np.asarray(start, np.int64)
     length = np.asarray(length, np.int64)
     out = np.empty(len(start), np.uint64)
@@ -152,7 +152,7 @@ Float64: TypeAlias = NDArray[np.float64]
 
 
 def first_repeated(values: Iterable[T]) -> T | None:
-    """Return the first value that occurred before; None if none."""
+    """Return the first value that occurs again; None if none."""
     seen: set[T] = set()
     for value in values:
         if value in seen:
@@ -162,7 +162,7 @@ def first_repeated(values: Iterable[T]) -> T | None:
 
 
 class StringColumn(Protocol):
-    """A column of strings, in memory (`Strings`) or read on demand."""
+    """A column of strings, in memory or read on demand."""
 
     def __len__(self) -> int: ...
 
@@ -171,16 +171,16 @@ class StringColumn(Protocol):
     def __iter__(self) -> Iterator[str]: ...
 
     def lengths(self) -> Int64:
-        """Return the size of each string in bytes, int64[n]."""
+        """Return each string's bytes, int64[n]."""
 
     def slice(self, start: int, stop: int) -> Strings:
-        """Return the strings start to stop - 1, clipped as in a list's slice."""
+        """Return strings start to stop - 1, clipped like a list's slice."""
 
     def take(self, codes: NDArray[np.integer]) -> Strings:
-        """Return a copy of the strings at these positions, in this order."""
+        """Return a copy of the strings at these positions."""
 
     def tolist(self) -> list[str]:
-        """Return all strings as a list of str."""
+        """Return all strings as a list."""
 
 
 _BREAK = 0x0A
@@ -193,7 +193,7 @@ SHOWN_STRINGS, SHOWN_CHARACTERS = 5, 40
 
 
 def shown_beginning(column: StringColumn) -> str:
-    """Return the number of strings and the first five, cut to 40 characters, for a repr."""
+    """Return the number of strings and the first five, shortened."""
     first = [repr(column[n][:SHOWN_CHARACTERS]) for n in range(min(SHOWN_STRINGS, len(column)))]
     return f"{len(column):,}{': ' * bool(first)}{', '.join(first)}{', ...' * (len(column) > len(first))}"
 
@@ -212,7 +212,7 @@ class Strings:
 
     @staticmethod
     def of(values: Iterable[str]) -> Strings:
-        """Return a column of Python strings; raises BadValue for a lone surrogate."""
+        """Return a column of Python strings. Raises BadValue for a lone surrogate."""
         try:
             return Strings.packed([v.encode("utf-8") for v in values])
         except UnicodeEncodeError as error:
@@ -220,13 +220,13 @@ class Strings:
 
     @staticmethod
     def packed(values: Sequence[bytes | memoryview]) -> Strings:
-        """Return a column of byte strings; that they are UTF-8 is not checked."""
+        """Return a column of byte strings, not checked to be UTF-8."""
         ptr = np.fromiter(accumulate(map(len, values), initial=0), np.int64, len(values) + 1)
         return Strings(np.frombuffer(b"".join(values), np.uint8), ptr)
 
     @staticmethod
     def concatenated(columns: Sequence[Strings]) -> Strings:
-        """Return a copy of several columns as one column."""
+        """Return a copy of columns as one column."""
         pieces = [c.data[int(c.ptr[0]) : int(c.ptr[-1])] for c in columns]
         lengths = np.concatenate([np.zeros(0, np.int64), *(c.lengths() for c in columns)])
         return Strings(np.concatenate([np.zeros(0, np.uint8), *pieces]), offsets(lengths))
@@ -245,20 +245,20 @@ class Strings:
         return iter(self.tolist())
 
     def feed(self, update: Callable[[bytes], object]) -> None:
-        """Pass offsets and bytes of all strings to a hash's `update`."""
+        """Pass all strings to a hash's `update`, with their offsets."""
         column = self if self.ptr[0] == 0 else self.take(np.arange(len(self)))
         update(column.ptr.tobytes())
         update(column.data[: column.ptr[-1]].tobytes())
 
     def lengths(self, codes: NDArray[np.integer] | None = None) -> Int64:
-        """Return the bytes of each string, or of the strings at positions `codes`, int64[n]."""
+        """Return each string's bytes, int64[n], of all or of those at `codes`."""
         if codes is None:
             return np.diff(self.ptr)
         lengths: Int64 = self.ptr[1:][codes] - self.ptr[:-1][codes]
         return lengths
 
     def slice(self, start: int, stop: int) -> Strings:
-        """Return the strings start to stop - 1, clipped as in a list's slice, without copying."""
+        """Return strings start to stop - 1 as a view, clipped like a list's slice."""
         start, stop, _ = slice(start, stop).indices(len(self))
         stop = max(start, stop)
         return Strings(self.data, self.ptr[start : stop + 1])
@@ -296,7 +296,7 @@ _BY_WORDS = 256  # bytes: longer identifiers are sorted as whole texts
 
 @dataclass(frozen=True, eq=False)
 class HashIndex:
-    """Sorted 64-bit hashes of strings, with the position of each string."""
+    """Sorted 64-bit hashes of strings, each with its string's position."""
 
     hashes: NDArray[np.uint64]
     positions: Int32
@@ -322,9 +322,8 @@ class Ids:
 
     @staticmethod
     def of(values: Iterable[object]) -> Ids:
-        """Return identifiers, converted to text (1 -> "1") and numbered in this order.
-
-        Raises BadValue for a duplicate, empty or too long identifier.
+        """Return identifiers, made text (1 -> "1") and numbered in this order. Raises BadValue for a repeated, empty
+        or too long one.
         """
         texts = [v if isinstance(v, str) else str(v) for v in values]
         ids = Ids(Strings.of(texts))
@@ -370,7 +369,7 @@ class Ids:
         return self.column.tolist()
 
     def take(self, codes: NDArray[np.integer]) -> Ids:
-        """Return the identifiers at these positions, renumbered from 0."""
+        """Return the identifiers at these positions, numbered from 0."""
         return Ids(self.column.take(codes))
 
     @cached_property
@@ -378,7 +377,7 @@ class Ids:
         return HashIndex.of(self.column.slice(0, len(self))) if self.index is None else self.index()
 
     def codes(self, wanted: Strings | Iterable[str]) -> Int32:
-        """Return the number of each wanted identifier, int32[n]; -1 if absent."""
+        """Return each wanted identifier's number, int32[n]; -1 if absent."""
         strings = wanted if isinstance(wanted, Strings) else Strings.of(wanted)
         if len(strings) > _BLOCK_IDENTIFIERS:  # so that intermediate arrays stay in the cache
             cuts = range(0, len(strings), _BLOCK_IDENTIFIERS)
@@ -410,10 +409,7 @@ class Ids:
         return code
 
     def code(self, name: object, of: str) -> int:
-        """Return the number of an identifier; raises UnknownName if absent.
-
-        of: kind of identifier, for the message.
-        """
+        """Return an identifier's number. Raises UnknownName, with the kind `of`, if absent."""
         code = int(self.codes([str(name)])[0])
         if code < 0:
             raise UnknownName(of, str(name), self[:_SUGGESTED])
@@ -421,16 +417,14 @@ class Ids:
 
     @cached_property
     def tie_ranks(self) -> Int32:
-        """Position of each identifier in descending byte order, int32[n], the order of documents of equal
-        score."""
+        """Each identifier's position in descending byte order, int32[n]; ties of scores go by it."""
         ranks = np.empty(len(self), np.int32)
         ranks[descending_bytes(self.column.slice(0, len(self)))] = np.arange(len(self), dtype=np.int32)
         return ranks
 
 
 def descending_bytes(strings: Strings) -> Int64:
-    """Return the positions of strings in descending byte order, int64[n]; of equal strings the last comes
-    first."""
+    """Return the positions of strings in descending byte order, int64[n]; equal strings in reverse order."""
     n = len(strings)
     lengths = strings.lengths()
     width = int(lengths.max()) if n else 0
@@ -476,8 +470,9 @@ def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
 
 
 def equal_at(data: Bytes, start: Int64, length: Int64, strings: Strings, which: NDArray[np.integer]) -> Int64:
-    """Return the positions i where data[start[i] : start[i] + length[i]] equals string which[i] and is not
-    empty, int64."""
+    """Return the positions i where data[start[i] : start[i] + length[i]] is nonempty and equals string which[i],
+    int64.
+    """
     at: Int64 = np.flatnonzero((length == strings.lengths()[which]) & (length > 0))
     first, last = strings.ptr[:-1], strings.ptr[1:] - 1
     # The first and the last byte leave few to be hashed.

@@ -1,4 +1,4 @@
-"""The subject of an audit: a collection with its judgments and runs."""
+"""The subject of an audit: a collection with judgments and runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TextEncoder: TypeAlias = Callable[[Queries], NDArray[np.float32]]
 
 @dataclass(frozen=True, eq=False)
 class TokenLimit:
-    """The most tokens that an encoder reads of a document, with a function that measures texts."""
+    """An encoder's limit on document tokens, and a function that measures texts."""
 
     model: str
     tokens: int
@@ -45,7 +45,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A collection, judgments, runs, training data and encoder to audit; missing parts are None or empty."""
+    """The collection, judgments, runs, training data and encoder to audit; missing parts are None or empty."""
 
     name: str
     corpus: Corpus | None = None
@@ -78,7 +78,7 @@ class Subject:
 
     @property
     def parts(self) -> frozenset[str]:
-        """Names of the fields that are present, such as "corpus"; "qrels" only with judgments in it."""
+        """Names of the parts present, such as "corpus"; "qrels" only if not empty."""
         judged = self.qrels if self.qrels is not None and len(self.qrels) else None
         here = {"corpus": self.corpus, "queries": self.queries, "qrels": judged, "encoder": self.encoder}
         several = {"runs": self.runs, "training": self.training}
@@ -88,7 +88,7 @@ class Subject:
 
     @cached_property
     def judged_queries(self) -> Queries:
-        """The judged queries, or all without judgments; raises BadValue without queries."""
+        """The judged queries; all without judgments. Raises BadValue without queries."""
         queries = self.need_queries()
         if self.qrels is None or not len(self.qrels):
             return queries
@@ -96,19 +96,19 @@ class Subject:
 
     @property
     def queries_called(self) -> str:
-        """The noun for `judged_queries`: "judged queries", or "queries" without judgments."""
+        """ "judged queries", or "queries" without judgments: the noun for `judged_queries`."""
         return "queries" if self.qrels is None or not len(self.qrels) else "judged queries"
 
     @cached_property
     def joins(self) -> dict[str, Judged]:
-        """{run name: run matched with the judgments}; raises BadValue without judgments."""
+        """{run name: run matched with the judgments}. Raises BadValue without judgments."""
         return {name: judged_run(run, self.need_qrels()) for name, run in self.runs.items()}
 
     @cached_property
     def best(self) -> Run:
-        """The best ranking of each judged query that a system can return; raises BadValue without judgments.
+        """The best ranking of each judged query that a system can return. Raises BadValue without judgments.
 
-        Absent documents, queries that are not asked, and documents that may not be ranked are left out.
+        Omits absent documents, queries not asked, and documents that a query may not rank.
         """
         qrels, judged = self.need_qrels(), np.ones(len(self.need_qrels().doc), np.bool_)
         query, asked = qrels.query_of_row(), self.queries
@@ -122,19 +122,19 @@ class Subject:
         return best if self.asked is None else best.allowed(self.asked)
 
     def need_corpus(self) -> Corpus:
-        """Return the documents; raises BadValue if they are missing."""
+        """Return the documents. Raises BadValue if missing."""
         return _there(self.corpus, "documents")
 
     def need_queries(self) -> Queries:
-        """Return the queries; raises BadValue if they are missing."""
+        """Return the queries. Raises BadValue if missing."""
         return _there(self.queries, "queries")
 
     def need_encoder(self) -> TextEncoder:
-        """Return the encoder; raises BadValue if it is missing."""
+        """Return the encoder. Raises BadValue if missing."""
         return _there(self.encoder, "encoders")
 
     def need_qrels(self) -> Qrels:
-        """Return the judgments; raises BadValue if they are missing."""
+        """Return the judgments. Raises BadValue if missing."""
         return _there(self.qrels, "judgments")
 
 

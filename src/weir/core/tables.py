@@ -1,4 +1,4 @@
-"""Tables as values, and their output to terminals, CSV, Markdown, LaTeX and HTML."""
+"""Tables as values, output for terminals, CSV, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Cell:
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A table with sentences above and below; without a header only sentences."""
+    """A table between sentences; without a header only sentences."""
 
     title: str
     header: tuple[str, ...]
@@ -118,15 +118,13 @@ class Table:
 
     @property
     def numbers(self) -> range:
-        """The positions of the right-aligned columns."""
+        """Positions of the right-aligned columns."""
         end = len(self.header) - self.tail
         return range(self.keys if self.right is None else end - self.right, end)
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
-        """Return header and rows as cells for a terminal: text, * for the best, ▲ or ▼ for the verdict, group
-        letters, `more`.
-
-        colour: style the cells.
+        """Return header and rows as terminal cells: text, * for the best, ▲ or ▼ for the verdict, group letters,
+        `more`; styled if `colour`.
         """
         ends, widths = list[list[tuple[str, str, str]]](), [[0, 0, 0] for _ in self.header]
         for row in self.rows:
@@ -149,8 +147,7 @@ class Table:
         return lines
 
     def text(self, width: int | None = None, colour: bool = False) -> str:
-        """Return the table as text for a terminal of `width` columns (None: unbounded); excess columns go
-        into tables below."""
+        """Return the table as text for a terminal of `width` columns (None: unbounded); wide tables are split."""
         if self.turned is not None and self.turned.block_count(width) < self.block_count(width):
             return replace(self.turned, notes=self.notes).text(width, colour)
         parts = [_paragraph(self.title, width)] if self.title else []
@@ -177,8 +174,7 @@ class Table:
         return "\n\n".join(parts)
 
     def block_count(self, width: int | None) -> int:
-        """Return the number of tables into which a terminal of `width` columns (None: unbounded) splits the
-        table."""
+        """Return the number of tables that a terminal of `width` columns (None: unbounded) needs."""
         if width is None:
             return 1
         room = max(width, _NARROWEST)
@@ -186,9 +182,8 @@ class Table:
         return len(_blocks(least, self.keys, room))
 
     def csv(self) -> str:
-        """Return the table as CSV: the header, then unrounded numbers and texts, without marks.
-
-        Missing numbers are empty; text like a formula gets an apostrophe first.
+        """Return the table as CSV with unrounded numbers; missing numbers are empty, and text like a formula begins
+        with an apostrophe.
         """
         lines = [
             [c.value if c.value is not None else _number(c.text) if i in self.numbers else c.text
@@ -197,7 +192,7 @@ class Table:
         return csv_text([self.header, *lines])
 
     def markdown(self) -> str:
-        """Return the table and its sentences as Markdown: the best in bold, triangles for verdicts, then letters."""
+        """Return the table and its sentences as Markdown, the best in bold."""
         head = [markdown_escaped(name) for name in self.header]
         rule = ["---:" if i in self.numbers else "---" for i in range(len(head))]
         lines = [_piped(head), "|" + "|".join(rule) + "|"] if head else []
@@ -209,10 +204,9 @@ class Table:
         return "\n\n".join([*title, *above, *(["\n".join(lines)] if lines else []), *notes])
 
     def latex(self) -> str:
-        """Return a LaTeX tabular; its first line names the packages that it needs, such as booktabs.
+        """Return a LaTeX tabular, shrunk to the text's width; its first line names the packages needed.
 
-        The best value is bold, the second underlined; verdicts and letters are superscripts. A table wider
-        than the text is shrunk.
+        The best value is bold, the second underlined; verdicts and group letters are superscripts.
         """
         second = any(cell.second for row in self.rows for cell in row)
         notes = self.notes if self.own is None else self.own
@@ -257,7 +251,7 @@ class Table:
         return self.text()
 
     def without(self, key: int) -> Table:
-        """Return the table without the key column at position `key`."""
+        """Return the table without its key column `key`."""
         rows = tuple((*row[:key], *row[key + 1 :]) for row in self.rows)
         return replace(
             self, header=(*self.header[:key], *self.header[key + 1 :]), rows=rows, keys=self.keys - 1
@@ -267,11 +261,11 @@ class Table:
         return self.html()
 
     def html(self) -> str:
-        """Return the table as HTML with its style sheet."""
+        """Return the table as HTML with style sheet."""
         return f"{_STYLE}\n{self.html_body()}"
 
     def html_body(self) -> str:
-        """Return the table and its sentences as HTML without the style sheet."""
+        """Return the table and its sentences as HTML without style sheet."""
         if self.leading is not None:
             others = [i for i in range(self.keys, len(self.header)) if i != self.leading]
             order = [*range(self.keys), self.leading, *others]
@@ -336,10 +330,9 @@ def table_of(
     notes: Iterable[str] = (),
     above: Iterable[str] = (),
 ) -> Table:
-    """Return a table from lines of texts or cells, the header first; the other arguments are fields of
-    `Table`.
+    """Return a table from lines of texts or cells, the header first; other arguments are fields of `Table`.
 
-    A note explains intervals that could not be given, unless `notes` do.
+    A note explains missing intervals, unless `notes` do.
     """
     header, *rest = lines
     rows = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in line) for line in rest)
@@ -351,10 +344,8 @@ def table_of(
 
 
 def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) -> Table:
-    """Return a table of the first ten rows of `columns`, with long texts cut.
-
-    title: a sentence above.
-    count: number of all rows.
+    """Return a table of the first ten rows of `columns`, long texts cut, under `title`; `count` is the number of all
+    rows.
     """
     rows = list(zip(*(column[:FIRST] for column in columns.values()), strict=True))
     lines = [
@@ -376,7 +367,7 @@ def folded_html(summary: str, inside: str) -> str:
 
 
 def excerpt(text: str, most: int) -> str:
-    """Return the text; if longer than `most` characters, cut with "…", at the end of a word if possible."""
+    """Return a text cut to `most` characters with "…", if possible after a word."""
     if len(text) <= most:
         return text
     words = text[:most].rpartition(" ")[0].rstrip()
@@ -402,11 +393,10 @@ def tables_as_text(
 ) -> str:
     """Return tables as one text, below each other.
 
-    form: "text", "markdown", "latex", "csv" (without sentences) or "html" (a whole page); raises UnknownName for
-        another.
+    form: "text", "markdown", "latex", "csv" (without sentences) or "html" (a page); raises UnknownName for another.
     width, colour: of the terminal, for "text".
     title: of the HTML page.
-    notes: printed below in "text" and "markdown", as comments in "latex", else dropped.
+    notes: printed below "text" and "markdown", as comments in "latex", else dropped.
     """
     match form:
         case "text":
@@ -555,8 +545,7 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", 
 
 
 def csv_cell(value: object) -> object:
-    """Return a value for a CSV cell: "" for None, an apostrophe before text that a spreadsheet takes for a
-    formula."""
+    """Return a value for a CSV cell: "" for None, an apostrophe before text that spreadsheets take for a formula."""
     # Formulas begin with = + - @, of any width, a tab or a line end, also after apostrophes: `cell_text`
     # inverts this.
     if isinstance(value, str):
@@ -565,12 +554,12 @@ def csv_cell(value: object) -> object:
 
 
 def cell_text(cell: str) -> str:
-    """Return the original text of a cell that `csv_cell` made."""
+    """Return the text from which `csv_cell` made a cell."""
     return cell[1:] if cell[:1] == "'" and cell.lstrip("'").startswith(_FORMULAS) else cell
 
 
 def csv_text(lines: Iterable[Iterable[object]]) -> str:
-    """Return rows of values as CSV, each value by `csv_cell`."""
+    """Return rows of values as CSV, by `csv_cell`."""
     return "\n".join(",".join(_quoted(str(csv_cell(cell))) for cell in line) for line in lines)
 
 
@@ -590,10 +579,7 @@ def markdown_escaped(text: str) -> str:
 
 
 def html_escaped(text: str, lines: bool = False) -> str:
-    """Return text escaped for HTML content and attributes, with control characters made visible.
-
-    lines: keep line breaks and tabs.
-    """
+    """Return text escaped for HTML, control characters made visible; `lines` keeps line breaks and tabs."""
     return (printable_text(text) if lines else printable(text)).translate(_HTML)
 
 
@@ -613,7 +599,7 @@ _UNSEEN = frozenset({"Mn", "Me"})  # categories of characters that take no colum
 
 @dataclass(frozen=True)
 class Styled:
-    """Text of a terminal cell and its style: a key of STYLES, "" for plain."""
+    """A terminal cell's text and style: a key of STYLES, "" for plain."""
 
     text: str
     style: str = ""
@@ -623,7 +609,7 @@ TextCell: TypeAlias = "str | Styled"
 
 
 def display_width(text: str) -> int:
-    """Return the number of terminal columns of a text: two for a wide character, none for combining accents."""
+    """Return a text's width in terminal columns: wide characters take two, combining accents none."""
     if text.isascii():
         return len(text)
     return sum(_columns_of(c) for c in text)
@@ -639,8 +625,8 @@ def columns(
     """Return rows of cells as text in aligned columns, the header first.
 
     right, tail: the last `right` columns before the last `tail` are right-aligned.
-    width: of the terminal; None for no limit. Wide cells are wrapped; columns that do not fit go into tables
-        below, which repeat the first `keys` columns.
+    width: of the terminal; None for no limit. Columns that do not fit go into tables below, each with the first
+        `keys` ones.
     """
     plain, natural = _printable_cells(lines)
     count = len(natural)
@@ -658,8 +644,7 @@ def columns(
 
 
 def fits(lines: Sequence[Sequence[TextCell]], width: int | None) -> bool:
-    """Return True if the cells fit side by side in `width` terminal columns (None: no limit) without
-    wrapping."""
+    """Return True if the cells fit side by side in `width` terminal columns (None: no limit)."""
     widths = _printable_cells(lines)[1]
     return width is None or sum(widths) + _GAP * (len(widths) - 1) <= width
 

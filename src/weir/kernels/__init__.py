@@ -1,4 +1,4 @@
-"""Compiled inner loops on arrays; they import numba, so each is imported on first use."""
+"""Compiled loops over arrays; they import numba, so import them only on use."""
 
 from weir.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Search vectors exactly by dot product: bounds from packed vectors select candidates, doubles decide."""
+"""Search vectors exactly by dot product: packed vectors select candidates, exact products in doubles rank them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class QueryVectors(NamedTuple):
 
 
 class Panels(NamedTuple):
-    """Documents packed for tiles, padded with rows that score minus infinity."""
+    """Document vectors packed in panels, padded with vectors that score minus infinity."""
 
     words: NDArray[Any]
     """uint32[panels, ceil(d / 4), WIDTH] of bytes u + 128, or float32[panels, d, WIDTH]."""
@@ -48,7 +48,7 @@ class Panels(NamedTuple):
 
 
 class PackedQueries(NamedTuple):
-    """Queries in the layout of tiles; `rows` and `facts` end with ROWS rows of padding."""
+    """Query vectors packed in rows; `rows` and `facts` end with ROWS rows of padding."""
 
     rows: Bytes
     """uint8[Q + ROWS, bytes]."""
@@ -60,7 +60,7 @@ class PackedQueries(NamedTuple):
 
 
 class BestKeys(NamedTuple):
-    """The best documents of each query so far; keys as in `top_k.py`."""
+    """The best documents of each query so far, as keys of `top_k.py`."""
 
     keys: Int64
     """int64[Q, room]; when the room of a query is full, only its best k stay."""
@@ -84,7 +84,7 @@ ROUND = np.float32(12582912.0)
 
 @jit
 def all_finite(rows: Float32) -> bool:
-    """Return True if no number of float32[n, d] is NaN or infinite."""
+    """Return True if a float32[n, d] array has no NaN or infinity."""
     n, d = rows.shape
     for i in range(n):
         bits = rows[i].view(np.int32)
@@ -98,7 +98,7 @@ def all_finite(rows: Float32) -> bool:
 
 @jit
 def norms(rows: Float32, out: Float64) -> None:
-    """Write the Euclidean norm of each row of float32[n, d] to `out`, float64[n]."""
+    """Write the Euclidean norm of each row of `rows`, [n, d], to `out`, [n]."""
     n, d = rows.shape
     for i in range(n):
         at = rows.ctypes.data + i * rows.strides[0]
@@ -114,7 +114,9 @@ def _share(length: float) -> float:
 
 @jit
 def pack_bytes(block: DocumentBlock, centre: Float32, first: int, stop: int, panels: Panels) -> None:
-    """Write rows as bytes to panels first..stop-1: u + 128, where scale * u is near row / length - centre."""
+    """Write document vectors as bytes to panels first..stop-1: u + 128, where scale * u is near row / length -
+    centre.
+    """
     rows, length, _ = block
     words, lane, most = panels
     n, d = rows.shape
@@ -164,7 +166,9 @@ def pack_bytes(block: DocumentBlock, centre: Float32, first: int, stop: int, pan
 
 @jit
 def pack_floats(block: DocumentBlock, first: int, stop: int, panels: Panels) -> None:
-    """Write rows as floats to panels first..stop-1, divided by their lengths if the block has lengths."""
+    """Write document vectors as floats to panels first..stop-1, divided by their lengths if the block has
+    these.
+    """
     rows, length, _ = block
     words, lane, most = panels
     n, d = rows.shape
@@ -249,12 +253,11 @@ def scan(
     eight: bool, block: DocumentBlock, panels: Panels, asked: QueryVectors, query_rows: PackedQueries,
     first: int, stop: int, k: int, best: BestKeys,
 ) -> int:  # fmt: skip
-    """Add a block's best documents for queries first..stop-1 to `best`, and return the number of pairs scored
-    exactly: all that the approximate products of packed vectors cannot rule out.
+    """Add a block's best documents for queries first..stop-1 to `best`; return the number of pairs scored
+    exactly.
 
     eight: panels and packed queries are bytes, not floats.
-    asked: exact vectors of the queries.
-    query_rows: the same, packed; their thresholds are overwritten.
+    query_rows: the queries packed; their thresholds are overwritten.
     first: a multiple of ROWS.
     """
     words, lane, most = panels
@@ -305,7 +308,7 @@ def scan(
 
 @jit
 def scan_few(block: DocumentBlock, asked: QueryVectors, k: int, best: BestKeys) -> None:
-    """Add a block's best documents for each query to `best` by scoring every pair; fast for few queries."""
+    """Add a block's best documents for each query to `best` by scoring every pair."""
     n, count = len(block.rows), 0
     spare, counts = np.empty(best.keys.shape[1], np.int64), np.empty(2048, np.int64)
     pairs = np.empty(n * len(asked.rows), np.int64)
@@ -318,7 +321,7 @@ def scan_few(block: DocumentBlock, asked: QueryVectors, k: int, best: BestKeys) 
 
 @jit
 def dot_products(rows: Float32, query: Float32, out: Float32) -> None:
-    """Write the dot product of each row of float32[n, d] with query float32[d] to `out`, float32[n]."""
+    """Write the dot product of each row of `rows`, [n, d], with `query`, [d], to `out`, [n]."""
     rows_at, query_at = rows.ctypes.data, query.ctypes.data
     for i in range(len(rows)):
         total = dot64(rows_at + i * rows.strides[0], query_at, len(query))
@@ -327,10 +330,10 @@ def dot_products(rows: Float32, query: Float32, out: Float32) -> None:
 
 @jit
 def write_top_k(k: int, keys: Int64, filled: Int64, rank: Int32, score: Float32) -> None:
-    """Write the top k of each query, best first, to rank int32[Q, k] and score float32[Q, k].
+    """Write each query's k best documents, best first, to `rank` and `score`, both [Q, k].
 
-    keys: int64[Q, room]; reordered.
-    filled: number of keys, int64[Q]; lowered to at most k. Results beyond it are not written.
+    keys: int64[Q, room], reordered.
+    filled: number of keys of each query, lowered to at most k; entries beyond it are not written.
     """
     spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
     cell = np.zeros(1, np.float32)

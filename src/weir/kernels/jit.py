@@ -1,4 +1,4 @@
-"""Compile kernels once for each machine; they run without Python's global lock.
+"""Compile kernels once for each machine, to run without Python's global lock.
 
 Arithmetic is IEEE and never reordered: scores are equal on all machines.
 """
@@ -35,13 +35,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def jit(function: F) -> F:
-    """Return the function as a kernel, which is compiled or loaded on its first call."""
+    """Return the function as a kernel, compiled or loaded on its first call."""
     return cast(F, Kernel(function))
 
 
 def check_available() -> None:
-    """Raise MissingExtra without numba (the `run` extra), BadValue if NUMBA_DISABLE_JIT forbids compiled
-    code."""
+    """Raise MissingExtra without numba (the `run` extra), BadValue if NUMBA_DISABLE_JIT forbids compiled code."""
     if not installed():
         raise MissingExtra("numba", "run")
     if _forbidden():
@@ -67,11 +66,11 @@ def installed() -> bool:
 
 
 class Kernel:
-    """A function compiled for the types of its arguments: arrays, changed in place, int, float, bool, and
-    named tuples of these.
+    """A function compiled for each combination of argument types: arrays, int, float, bool, and named tuples of
+    these.
 
-    A call is thread-safe. It raises as `check_available`, TypeError for other arguments, RuntimeError for
-    lack of memory or, under NUMBA_BOUNDSCHECK=1, an index out of bounds.
+    Calls are thread-safe. They raise as `check_available`, TypeError for other arguments, RuntimeError for lack
+    of memory or, under NUMBA_BOUNDSCHECK=1, an index out of bounds.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -97,7 +96,7 @@ class Kernel:
 
     @functools.cached_property
     def dispatcher(self) -> Any:  # noqa: ANN401 - numba's
-        """The numba dispatcher, which compiles the function for new types."""
+        """numba's dispatcher, which compiles the function for new types."""
         from weir.kernels.compiler import dispatcher
 
         return dispatcher(self.py_func)
@@ -179,7 +178,7 @@ def spent() -> float:
 
 @contextmanager
 def listening(listener: Callable[[str], None]) -> Iterator[None]:
-    """Call `listener`, within the block, with the name of each kernel that is compiled rather than loaded."""
+    """Within the block, call `listener` with the name of each kernel that is compiled, not loaded."""
     _listeners.append(listener)
     try:
         yield
@@ -204,7 +203,7 @@ IMPORTED = re.compile(rb"^\s*from weir\.kernels\.([\w.]+) import ([\w, ]*)", re.
 # stored code by LLVM without importing numba, which would often take longer than the work.
 @dataclass(frozen=True)
 class Code:
-    """A kernel's machine code, compiled for one combination of argument types."""
+    """A kernel's machine code for one combination of argument types."""
 
     arguments: str
     """A letter for each argument: O an array, q a signed and Q an unsigned integer, d a float, ? a bool."""
@@ -218,7 +217,7 @@ class Code:
 
 @dataclass(frozen=True)
 class CodeCache:
-    """Cache file of a kernel's machine code for some argument types; the fields form the file's name."""
+    """Cache file of a kernel's machine code for some argument types."""
 
     kernel: str
     sources: str
@@ -236,11 +235,11 @@ class CodeCache:
 
     @property
     def file_name(self) -> str:
-        """Name of the file."""
+        """Name of the cache file."""
         return f"{self.kernel}-{self.target}-{self.sources}{ENDING}"
 
     def read(self) -> Code | None:
-        """Return the stored code; None if it is missing or damaged."""
+        """Return the stored code; None if missing or damaged."""
         for place in cache_folders():
             with suppress(OSError, ValueError, KeyError, TypeError):
                 digest, _, body = (place / self.file_name).read_bytes().partition(b"\n")
@@ -254,8 +253,8 @@ class CodeCache:
         return None
 
     def store(self, code: Code) -> None:
-        """Write code to the first writable cache folder and delete the kernel's older code there; without
-        such a folder, each process compiles again.
+        """Write code to the first writable cache folder and delete the kernel's older code there; do nothing if
+        none is writable.
         """
         sizes = [len(part) for part in code.parts]
         head = {"arguments": code.arguments, "result": code.result, "outside": code.outside, "sizes": sizes}
@@ -280,15 +279,16 @@ class CodeCache:
 
 
 def cache_folders() -> tuple[Path, ...]:
-    """Return the cache folders in order of reading and writing: `weir` in NUMBA_CACHE_DIR if that is set;
-    else the package's __pycache__, then WEIR_HOME's."""
+    """Return the cache folders in the order tried: `weir` in NUMBA_CACHE_DIR if set, else the package's
+    __pycache__ and WEIR_HOME's.
+    """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return (Path(os.environ["NUMBA_CACHE_DIR"]) / "weir",)
     return KERNELS / "__pycache__", settings().home / "kernels"
 
 
 def is_compiled(module: str) -> bool:
-    """Return True if machine code of a kernel in this module is stored and matches the source.
+    """Return True if current machine code of a kernel in this module is cached.
 
     module: name below `weir.kernels`; raises FileNotFoundError for another.
     """
@@ -316,8 +316,7 @@ def _sources(path: Path) -> str:
 
 
 def source_files(path: Path) -> dict[Path, bytes]:
-    """Return {path: content} of a kernel's file, of all kernel files that it imports, and of the compiler's
-    files."""
+    """Return {path: content} of a kernel's file, the kernel files that it imports, and the compiler's files."""
     files: dict[Path, bytes] = {}
     waiting = [path, _source("jit"), _source("compiler")]
     while waiting:

@@ -36,12 +36,12 @@ def _is_number(first: int, second: int, third: int, last: int) -> bool:
 def scan_object(
     buf: Bytes, words: UInt64, at: int, stop: int, most: int, rows: RowArrays
 ) -> tuple[int, int, int, int, int]:
-    """Read whole queries of a JSON run, {query: {document: score}}, from `at` into `rows`, until there are
-    more than `most` rows.
+    """Read queries of a JSON run, {query: {document: score}}, from position `at` into `rows`, until it has more
+    than `most` rows.
 
-    Returns (rows, segments, scores left to the general parser, position, state). State: MORE, a query starts
-    at the position; ENDED, the object ended; FULL, no room for the query there; ODD, anything but plain names
-    and numbers. buf[stop:] must be zero.
+    Returns (rows, segments, scores left to the general parser, position, state). State: MORE, a query starts at
+    the position; ENDED, the object ended; FULL, no room for the query there; ODD, other than plain names and
+    numbers. buf[stop:] must be zero.
     """
     start, length, hashes, score, segment, slow = (
         rows.start, rows.length, rows.hashes, rows.score, rows.segment, rows.slow,
@@ -245,10 +245,9 @@ def read_plain_documents(
     """Write the ids, titles and texts of JSON lines as columns; return the number of documents, or -1 for a
     line of another form.
 
-    buf: whole lines of valid UTF-8: objects with a nonempty id, a text, and perhaps a title and empty
-        metadata.
-    out: uint8[3, more than len(buf) + 8], receives ids, titles and texts.
+    buf: whole lines of valid UTF-8: objects with nonempty id, text, and perhaps title and empty metadata.
     words, out_words: `buf` and `out` as overlapping little-endian words.
+    out: uint8[3, more than len(buf) + 8], receives ids, titles and texts.
     ptr: int64[3, lines + 1] with ptr[:, 0] = 0, receives the offsets.
     end: int64[3], scratch, zero at first.
     """

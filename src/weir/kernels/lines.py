@@ -67,27 +67,28 @@ def _first(flags: np.uint64) -> Int:
 
 @jit
 def first_below(word: np.uint64, bound: np.uint64) -> Int:
-    """Return the index, 0 to 7, of the first byte of a word that is below `bound`; 8 for none.
+    """Return the index, 0 to 7, of the first byte of a word below `bound`; 8 for none.
 
-    bound: at most 128, repeated in all eight bytes.
+    bound: a byte of at most 128, repeated eight times.
     """
     return _first((word - bound) & ~word & _HIGH)
 
 
 @jit
 def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64) -> Int:
-    """Return the index, from the lowest byte, of the first byte of a word that equals `one` or `other` or is below
+    """Return the index, from the lowest, of the first byte of a word that equals `one` or `other` or is below
     `bound`; 8 for none.
 
-    one, other, bound: a byte, repeated eight times; the bound at most 128.
+    one, other, bound: a byte, repeated eight times; `bound` at most 128.
     """
     return _first(_zero_bytes(word ^ one) | _zero_bytes(word ^ other) | ((word - bound) & ~word & _HIGH))
 
 
 @jit
 def begins_with(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: np.uint64, size: int) -> bool:
-    """Return True if sixteen bytes (first, second) start with the first `size` bytes of (head_1, head_2);
-    False for a size above 16."""
+    """Return True if the sixteen bytes (first, second) start with the first `size` bytes of (head_1, head_2);
+    False for a size above 16.
+    """
     if size <= 8:
         return bool((first ^ head_1) & _MASKS[size] == _0)
     return bool(size <= 16 and first == head_1 and (second ^ head_2) & _MASKS[size - 8] == _0)
@@ -110,7 +111,7 @@ def _mixed(state: np.uint64, word: np.uint64) -> np.uint64:
 
 @jit
 def hash_bytes(words: UInt64, start: int, length: int) -> np.uint64:
-    """Return a 64-bit hash of bytes, equal to that of `weir.core.strings.hash_strings`."""
+    """Return the 64-bit hash of bytes, equal to that of `weir.core.strings.hash_strings`."""
     state, at, stop = _SEED, start, start + length
     while at + 8 <= stop:
         state = _mixed(state, words[at])
@@ -123,7 +124,7 @@ def hash_bytes(words: UInt64, start: int, length: int) -> np.uint64:
 
 @jit
 def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
-    """Return the 64-bit hash of `hash_bytes` for up to sixteen bytes in two words."""
+    """Return the hash of `hash_bytes` for up to sixteen bytes, given as two words."""
     state = _mixed(_SEED, first & _MASKS[min(length, 8)]) if length > 0 else _SEED
     if length > 8:
         state = _mixed(state, second & _MASKS[length - 8])
@@ -133,7 +134,7 @@ def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
 
 @jit
 def hash_texts(words: UInt64, start: Int64, length: Int64, hashes: UInt64) -> None:
-    """Write the 64-bit hash of each text to `hashes`, equal to that of `weir.core.strings.hash_strings`."""
+    """Write each text's 64-bit hash to `hashes`, equal to that of `weir.core.strings.hash_strings`."""
     for i in range(len(start)):
         at, size = start[i], length[i]
         if size <= 16:
@@ -220,10 +221,10 @@ def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, pl
 def number_of(
     first: np.uint64, second: np.uint64, third: np.uint64, ends: tuple[int, int], size: int
 ) -> float:
-    """Return the value of a decimal of up to 24 bytes, in three words; NaN for other text, or if the nearest
+    """Return the value of a decimal of up to 24 bytes in three words; NaN for other text or if the nearest
     double is uncertain.
 
-    ends: words that end before the point and at the end, from `dot_at`.
+    ends: `dot_at` words that end before the point and at the end.
     """
     dot = dot_at(first)
     value = _two_parts(first, ends[0], dot, ends[1], size - dot - 1)
@@ -249,7 +250,7 @@ _LINE_END = 14  # of the edges of TREC's columns: where the line ends
 
 
 class LineShape(NamedTuple):
-    """Layout of a line: separator, number of cells, and the positions of three of them."""
+    """Layout of a line: separator, number of cells, and the positions of query, document and number."""
 
     separator: int
     """A byte; 0 for any white space, as in TREC files."""
@@ -439,7 +440,7 @@ class IdTable(NamedTuple):
 
 @jit
 def build_slots(hashes: UInt64, slots: Int32) -> None:
-    """Write the position of each hash into a hash table, at the first free slot from (hash >> 29) % len(slots).
+    """Write each hash's position into a hash table, at the first free slot from (hash >> 29) % len(slots).
 
     slots: all -1; its length is a power of two, at least twice the number of hashes.
     """
@@ -556,14 +557,14 @@ def order_rows(
     buf: Bytes, start: Int64, length: Int64, hashes: UInt64, score: Float64, cuts: Int64, table: IdTable,
     scratch: Int32, spare: Int64, order: Int64, doc: Int32,
 ) -> int:  # fmt: skip
-    """Rank the rows of each query and look up their documents; return the first row that repeats a document
-    of its query, or -1.
+    """Rank the rows of each query and look up their documents; return the first row that repeats a document of
+    its query, or -1.
 
     cuts: first row of each query, int64[queries + 1].
-    score: in the precision of comparisons.
-    scratch: int32, a power of two and at least four times the longest ranking.
+    score: in the precision in which scores are compared.
+    scratch: int32, a power of two, at least four times the longest ranking.
     spare: int64, as long as the longest ranking.
-    order, doc: filled in rank order with rows and with positions in the table, -1 for none.
+    order, doc: filled in rank order with row numbers and positions in `table`, -1 for none.
     """
     slots, keys, data, ptr = table.slots, table.keys, table.data, table.ptr
     mask = len(slots) - 1

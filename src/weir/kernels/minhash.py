@@ -1,4 +1,4 @@
-"""Find near-duplicate texts by MinHash of word sequences; the exact Jaccard index decides."""
+"""Find near-duplicate texts by MinHash of word sequences, verified by the exact Jaccard index."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ def _shingle(term: Int32, start: int, stop: int) -> np.uint64:
 
 @jit
 def band_keys(ptr: Int64, term: Int32, width: int, multiplier: UInt32, keys: UInt64) -> None:
-    """Write a 64-bit key for each band of each text's MinHash signature; texts that share a key are candidates.
+    """Write a 64-bit key for each band of each text's MinHash signature; texts that share a key may be
+    near-duplicates.
 
-    ptr, term: int64[n + 1] and int32, the terms of each text.
-    width: terms of a sequence (shingle), fewer for a shorter text.
+    ptr, term: the terms of each text, int64[n + 1] and int32.
+    width: terms of a sequence (shingle); a shorter text is one shingle.
     multiplier: uint32[bands * rows], odd, one for each permutation.
     keys: uint64[n, bands], 0 for a text without terms.
     """
@@ -72,7 +73,7 @@ def shingle_sets(
     """Write the hashes of each text's distinct shingles, descending, to shingle[ptr[d] : ptr[d] + count[d]].
 
     ptr, term, width: as for `band_keys`.
-    count: filled with the number of each text's shingles, int64[n].
+    count: filled with each text's number of shingles, int64[n].
     spare, counts: scratch, int64 of the longest text and int64[2048].
     """
     for d in range(len(ptr) - 1):
@@ -111,7 +112,7 @@ def _jaccard(a: Int64, b: Int64) -> float:
 def leaders(
     ptr: Int64, count: Int64, shingle: Int64, bucket: Int32, room: Int32, least: float, leader: Int64
 ) -> int:
-    """Write each text's leader, the most similar earlier near-duplicate in its buckets or itself; return how
+    """Write each text's leader, the most similar earlier near-duplicate in its buckets, or itself; return how
     often a bucket was too full for a new leader.
 
     ptr, count, shingle: from `shingle_sets`.

@@ -44,7 +44,7 @@ Body = Callable[[Value, Value, list[Value]], list[Value]]
 
 
 def intrinsic(returned: Value) -> Callable[[Callable[..., Value]], Any]:
-    """Return a decorator that makes kernels' calls of a function emit its LLVM code.
+    """Return a decorator that makes kernels' calls of a function emit the LLVM code that it builds.
 
     returned: numba's type of the result. The function takes LLVM's builder, then a value for each int64
         argument.
@@ -196,7 +196,7 @@ def _tile(b: Value, arguments: list[Value], eight: bool) -> Value:
 def int8_tile(
     b: Value, panel: Value, query: Value, groups: Value, stride: Value, row: Value, lane: Value, masks: Value
 ) -> Value:
-    """Return, as bits, which of ROWS queries have a score at or above their bar in a tile of 8-bit products.
+    """Return, as bits, which of ROWS queries have a score of at least their bar in a tile of 8-bit products.
 
     Score: (start + products) * unit * worth + added; NaN counts as above the bar.
 
@@ -215,13 +215,13 @@ def int8_tile(
 def float_tile(
     b: Value, panel: Value, query: Value, groups: Value, stride: Value, row: Value, lane: Value, masks: Value
 ) -> Value:
-    """Return, as bits, which of ROWS queries have a score at or above their bar in a tile of float products.
+    """Return, as bits, which of ROWS queries have a score of at least their bar in a tile of float products.
 
     Score: products * unit * worth + added; NaN counts as above the bar.
 
     panel: float32[groups, WIDTH].
     query: first of ROWS rows of float32[groups], `stride` bytes apart.
-    row, lane, masks: the same as in `int8_tile`, with the start ignored.
+    row, lane, masks: as in `int8_tile`, without the start.
     """
     return _tile(b, [panel, query, groups, stride, row, lane, masks], eight=False)
 
@@ -271,15 +271,16 @@ def _dot(b: Value, arguments: list[Value], double: bool) -> Value:
 
 @intrinsic(numba.types.float64)
 def dot64(b: Value, left: Value, right: Value, count: Value) -> Value:
-    """Return the dot product of `count` float32 numbers at each of two addresses, in double, with the same
-    bits on every machine."""
+    """Return the dot product of `count` float32 numbers at two addresses, in double, with the same bits on
+    every machine.
+    """
     tail, total = _dot(b, [left, right, count], double=True)
     return b.fadd(total, tail)
 
 
 @intrinsic(numba.types.float32)
 def dot32(b: Value, left: Value, right: Value, count: Value) -> Value:
-    """Return the dot product of `count` float32 numbers at each of two addresses, in single precision."""
+    """Return the dot product of `count` float32 numbers at two addresses, in single precision."""
     tail, total = _dot(b, [left, right, count], double=False)
     return b.fadd(total, tail)
 

@@ -1,4 +1,4 @@
-"""Maxima of a vocabulary's logits over texts' tokens; bounds leave out most products."""
+"""Maxima of a vocabulary's logits over texts' tokens; upper bounds spare most products."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ def raise_maxima(
     states: Float32, ptr: Int64, packed: NDArray[np.int8], facts: Float32, packed_ptr: Int64, first: int,
     stop: int, best: Float32,
 ) -> None:  # fmt: skip
-    """Raise each term's maximum logit over each text's tokens in `best`, for the terms of panels
-    first..stop-1.
+    """Raise `best`, float32[texts, terms], to each term's largest logit over each text's tokens, for terms of
+    panels first..stop-1.
 
     A logit is a token's state times a term's weights, plus the term's bias. NaN replaces the maximum.
 
-    panels: uint32[panels, groups, WIDTH], the bytes of terms in the layout of `int8_tile`.
+    panels: uint32[panels, groups, WIDTH], the terms' bytes in the layout of `int8_tile`.
     worth: float32[panels, WIDTH], the value of one unit of a term's bytes.
-    bound: float32[panels, WIDTH], a term's bias plus the largest error of a logit computed from bytes, very
-        small for padding.
+    bound: float32[panels, WIDTH], a term's bias plus the largest error of a logit from bytes, very small for
+        padding.
     weight, bias: float32[terms, d], float32[terms].
     states: float32[tokens, d], of text i states[ptr[i]:ptr[i + 1]].
-    packed, facts: int8[rows, 4 * groups] and float32[rows, 3] in the layout of `int8_tile`; text i has rows
-        packed_ptr[i]..packed_ptr[i + 1] - 1, a multiple of ROWS, the last of them padding.
-    best: float32[texts, terms], the maxima so far.
+    packed, facts: int8[rows, 4 * groups], float32[rows, 3] in the layout of `int8_tile`.
+    packed_ptr: text i has the packed rows packed_ptr[i]:packed_ptr[i + 1], padded to a multiple of ROWS.
     """
     d, groups, stride = states.shape[1], packed.shape[1] // 4, packed.strides[0]
     lane, masks = np.empty((2, WIDTH), np.float32), np.zeros(ROWS, np.int64)

@@ -39,7 +39,7 @@ class TextBytes(NamedTuple):
 
 
 class WordAutomaton(NamedTuple):
-    """A tokenizer: an automaton over characters, and classes of bytes, which are enough to cut plain words."""
+    """A tokenizer: an automaton over characters, and classes of bytes that suffice for plain words."""
 
     classes: Bytes
     """uint8[0x110000], classes of characters."""
@@ -129,8 +129,8 @@ def scan_words(
     out: Int32,
     out_ptr: Int64,
 ) -> int:
-    """Write the word numbers of the texts from `first` on to `out`; return the first text not done for lack
-    of room in `words`.
+    """Write the word numbers of texts from `first` on to `out`; return the first text not done for lack of room
+    in `words`.
 
     insert: number new words; otherwise they are -1.
     out_ptr: start of each text in `out`, int64[texts + 1]; filled after entry `first`.
@@ -298,8 +298,7 @@ def regrow(slots: Int64, larger: Int64, where: Int64) -> None:
 
 @jit
 def renumber(ptr: Int64, numbers: Int32, to: Int32) -> None:
-    """Replace each number by to[number] in place; entries that become DROPPED are removed, and `ptr` is
-    adjusted."""
+    """Replace each number by to[number] in place; remove entries that become DROPPED, and adjust `ptr`."""
     m = j = ptr[0]
     for i in range(ptr.shape[0] - 1):
         while j < ptr[i + 1]:

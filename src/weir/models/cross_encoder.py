@@ -41,10 +41,10 @@ HEADS = {
 
 @dataclass(frozen=True)
 class CrossEncoder:
-    """A model that scores (query, document) pairs, with settings that override its checkpoint's.
+    """A model that scores (query, document) pairs by its output before any activation; for two classes, by
+    their difference.
 
-    A score is the output before any activation, for two classes their difference. Raises BadValue for bad
-    settings.
+    Raises BadValue for bad settings.
     """
 
     model: str = "minilm-cross"
@@ -83,8 +83,9 @@ class CrossEncoder:
         fetch(self.model)
 
     def checkpoint(self) -> Checkpoint:
-        """Return the checkpoint's settings; raises BadValue if it does not score pairs, DownloadError if it
-        is missing."""
+        """Return the checkpoint's settings; raises BadValue if it does not score pairs, DownloadError if
+        missing.
+        """
         checkpoint = open_checkpoint(self.model)
         unknown = checkpoint.graph is not None and not checkpoint.trained
         if not unknown and not checkpoint.trained.endswith("ForSequenceClassification"):
@@ -113,7 +114,7 @@ class CrossEncoder:
 
 @dataclass(frozen=True, eq=False)
 class LoadedCross:
-    """A cross-encoder whose weights are loaded on a device."""
+    """A cross-encoder loaded on a device."""
 
     encoder: CrossEncoder
     place: ComputePlace

@@ -108,13 +108,13 @@ class EncoderRecipe:
 
 
 def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
-    """Return the settings in force: the encoder's, else the checkpoint's, else the model card's; for lengths,
-    the card precedes the checkpoint.
+    """Return the settings in force: the encoder's, else the checkpoint's, else the model card's (for lengths,
+    the card comes before the checkpoint).
 
     collection: name under which a checkpoint may declare prompts.
     instruction: replaces {task} in prompts.
 
-    Raises BadValue for undeclared pooling and a length beyond the architecture's, DownloadError or StoreError
+    Raises BadValue for undeclared pooling or a length beyond the architecture's, DownloadError or StoreError
     for a missing or damaged checkpoint.
     """
     card = find_card(encoder.model) or ModelCard(encoder.model, encoder.model, kind="dense", source="")
@@ -161,7 +161,7 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
 
 
 def filled_prompt(prompt: str, instruction: str) -> str:
-    """Return a prompt with {task} replaced by the instruction, or by a general one if that is ""."""
+    """Return a prompt with {task} replaced by the instruction, or by a general one for ""."""
     return prompt.replace(TASK, instruction or GENERAL)
 
 
@@ -189,8 +189,7 @@ def _first(*values: T | None) -> T | None:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A model that turns texts into vectors, with the settings of `weir.Dense`; None leaves a setting to the
-    checkpoint.
+    """A model that turns texts into vectors, with the settings of `weir.Dense`; None takes the checkpoint's.
 
     Raises BadValue for bad settings.
     """
@@ -225,7 +224,7 @@ class Encoder:
         return resolve(self).describe() | {"dtype": self.dtype, "engine": self.declared(device).label}
 
     def declared(self, device: str = "auto") -> Declared:
-        """Return the engine, device and precision that would compute the vectors; loads nothing.
+        """Return the engine, device and precision that would compute the vectors, without loading.
 
         Raises DownloadError without the checkpoint, BadValue for an engine that does not fit.
         """
@@ -239,7 +238,8 @@ class Encoder:
 
     def adapted_to(self, collection: str, instruction: str) -> Encoder:
         """Return the encoder with a collection's prompts and an instruction; raises DownloadError without the
-        checkpoint."""
+        checkpoint.
+        """
         default, adapted = resolve(self), resolve(self, collection, instruction)
         prompts = {name: getattr(adapted, name) for name in ("query_prompt", "document_prompt")}
         return replace(
@@ -247,10 +247,10 @@ class Encoder:
         )
 
     def load(self, device: str = "auto") -> Loaded:
-        """Return the encoder loaded on a device (auto, cpu, cuda or cuda:1), after a download if needed.
+        """Return the encoder loaded on a device (auto, cpu, cuda, cuda:1), downloaded if missing.
 
         Warns if the checkpoint declares prompts and none is used. Raises BadValue for an unsupported
-        checkpoint, DownloadError if the download fails, StoreError for damaged files.
+        checkpoint, DownloadError, StoreError for damaged files.
         """
         self.fetch()
         recipe = resolve(self)
@@ -268,7 +268,7 @@ class Encoder:
 
 @dataclass(frozen=True, eq=False)
 class TextEncoder:
-    """Engine and tokenizer for queries or documents."""
+    """Engine and tokenizer for queries or for documents."""
 
     engine: Engine
     tokenizer: ModelTokenizer
@@ -276,7 +276,7 @@ class TextEncoder:
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """An encoder whose weights are loaded on a device."""
+    """An encoder loaded on a device."""
 
     encoder: Encoder
     recipe: EncoderRecipe
@@ -302,7 +302,7 @@ class Loaded:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """Yield the vectors of `encode` for consecutive texts, in blocks float32[n, d].
+        """Yield the vectors of `encode` in order, in blocks float32[n, d].
 
         done: called with the number of finished texts.
         """
@@ -321,8 +321,9 @@ class Loaded:
             yield vectors
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return (tokens of prompt and document before truncation, characters of the document that the model
-        reads), int64[texts] each."""
+        """Return, for each text, (tokens with the prompt before truncation, characters of the text that the
+        model reads), int64.
+        """
         prompt = self.recipe.document_prompt
         tokens, characters = self.document.tokenizer.extents([prompt + text for text in texts])
         return tokens, np.maximum(characters - len(prompt), 0)
@@ -381,14 +382,14 @@ class ObjectEncoder:
 
 @dataclass(frozen=True, eq=False)
 class LoadedObject:
-    """A user's object that encodes, ready for texts."""
+    """A user's Python encoder, ready for texts."""
 
     encoder: ObjectEncoder
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Float32:
         """Return a vector per text, float32[texts, d], of length 1 for cosine; [0, 0] without texts.
 
-        Warns (RankingWarning) if lengths differ while cosine, which ignores them, is only assumed. Raises
+        Warns (RankingWarning) if vectors differ in length while cosine is assumed, not declared. Raises
         BadValue if the object returns anything but finite vectors.
         """
         function = self.encoder.query if kind == "query" else self.encoder.document
@@ -462,12 +463,12 @@ def as_encoder(
 ) -> ObjectEncoder:
     """Return a Python object or function wrapped as an encoder.
 
-    model: a function of texts, or an object with encode, with encode_query and encode_document, or with
-        BEIR's encode_queries and encode_corpus. Each maps a list to an array [n, d]. encode_corpus gets dicts
-        with title and text, and BEIR's methods get batch_size=128 if they take it.
-    similarity: cosine or dot, None for the object's similarity_fn_name, else cosine.
-    name: its printed name, by default that of its checkpoint, class or function. A lambda needs a name.
-    version: identifies it for stored results. Without one, vectors are computed again in each process.
+    model: a function of texts, or an object with encode, with encode_query and encode_document, or with BEIR's
+        encode_queries and encode_corpus. Each maps a list to an array [n, d]; encode_corpus gets dicts with
+        title and text.
+    similarity: cosine or dot; None takes the object's similarity_fn_name, else cosine.
+    name: printed name, by default of its checkpoint, class or function. A lambda needs one.
+    version: identifies it for stored results. Without one, vectors are computed anew in each process.
 
     Raises BadValue for an object that does not encode, and another similarity.
     """
@@ -537,9 +538,8 @@ class Stability:
 
 
 def stability(loaded: Loaded, texts: Sequence[str]) -> Stability:
-    """Return how much unit vectors differ between texts, one or more, encoded alone and together.
-
-    Raises the errors of `Loaded.encode`.
+    """Return how much unit vectors of texts, at least one, differ if encoded alone and together; errors as of
+    `Loaded.encode`.
     """
     together = loaded.encode(texts)
     alone = np.concatenate([loaded.encode([text]) for text in texts])

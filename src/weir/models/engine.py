@@ -49,7 +49,7 @@ class Engine(Protocol):
 
     @property
     def padded(self) -> bool:
-        """True if a batch costs as much as its number of texts times the length of its longest text."""
+        """True if a batch costs as much as its texts padded to the longest."""
 
     @property
     def batch_independent(self) -> bool:
@@ -62,7 +62,7 @@ class Engine(Protocol):
         """Return the rows of several batches as one float32 array in host memory."""
 
     def above(self, rows: Any, threshold: float) -> tuple[Int64, Int64, Float32]:  # noqa: ANN401 - as of `rows`
-        """Return (row, column, value) of entries above a threshold or NaN: int64[n], int64[n], float32[n]."""
+        """Return (rows, columns, values) of entries above a threshold or NaN: int64, int64, float32."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,9 @@ class Declared:
 
     @property
     def label(self) -> str | None:
-        """Engine, device, precision and deciding versions, such as "torch cpu fp32, tokenizers 0.23"; None
-        without a needed package."""
+        """Engine, device, precision and deciding versions, such as "torch cpu fp32, tokenizers 0.23"; None if a
+        package is missing.
+        """
         needed = [*NEEDED[self.engine], *(["nncf"] if self.place.dtype == "int8" else [])]
         if any(package_version(name) is None for name in needed):
             return None
@@ -102,10 +103,10 @@ def declare(
 
     engine: one of ENGINES; auto takes torch on a GPU, else openvino, or torch if only that is installed, and
         transformers for architectures that Weir's own engines lack.
-    dtype: one of DTYPES, the lowest precision. On a processor, one without native instructions becomes bf16
-        or fp32 (int8 also needs nncf).
+    dtype: lowest precision allowed, one of DTYPES; a processor without native instructions for it computes in
+        bf16 or fp32 (int8 also needs nncf).
     device: auto, cpu, cuda or cuda:1.
-    own: True if Weir's own engines support the model. None asks `supported`.
+    own: True if Weir's own engines support the model; None asks `supported`.
 
     Raises BadValue for int8 on a GPU, and an engine that cannot compute the checkpoint.
     """

@@ -39,7 +39,7 @@ def declared_kind(setting: str) -> str:
 def declared_device(setting: str) -> str:
     """Return the first device of a setting, such as "cpu", "cuda" or "cuda:1"; raises BadValue for another.
 
-    "auto" gives "cuda" if an NVIDIA driver runs, a GPU is visible and torch is built for CUDA, else "cpu".
+    "auto" is "cuda" if an NVIDIA driver runs, a GPU is visible and torch is built for CUDA, else "cpu".
     """
     device = setting.partition(",")[0].strip()
     if device == "auto":
@@ -69,7 +69,7 @@ def instructions() -> frozenset[str]:
 
 @cache
 def package_version(name: str) -> str | None:
-    """Return the version of a Python package; None if it is not installed."""
+    """Return a Python package's version; None if not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

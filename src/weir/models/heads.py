@@ -26,7 +26,7 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class VectorHead:
-    """A head that returns a vector per text, float32[n, d]; zeros for a text without tokens."""
+    """A head that gives a vector per text, float32[n, d]; zeros for a text without tokens."""
 
     pooling: str
     """mean, cls, last or max over token states."""
@@ -37,7 +37,7 @@ class VectorHead:
 
 @dataclass(frozen=True, eq=False)
 class TokenHead:
-    """A head that returns a vector per token, float32[tokens, d]."""
+    """A head that gives a vector per token, float32[tokens, d]."""
 
     layers: tuple[Layer, ...] = ()
     normalise: bool = False
@@ -48,14 +48,14 @@ class TokenHead:
 
 @dataclass(frozen=True, eq=False)
 class ClassHead:
-    """A head that returns class outputs per text, float32[n, classes], from the first token's state."""
+    """A head that gives class scores per text, float32[n, classes], from the first token's state."""
 
     layers: tuple[Layer, Layer]
 
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """First step of a masked-language-model head: a linear layer, GELU, and a layer normalisation."""
+    """First step of a masked-language-model head: linear layer, GELU, layer normalisation."""
 
     weight: Array
     bias: Array
@@ -68,7 +68,7 @@ class Transform:
 
 @dataclass(frozen=True, eq=False)
 class TermHead:
-    """A head that returns the weight of each vocabulary term in each text, float32[n, terms]."""
+    """A head that gives each vocabulary term's weight in each text, float32[n, terms]."""
 
     transform: Transform | None
     weight: Array
@@ -95,8 +95,9 @@ AnyHead: TypeAlias = VectorHead | TokenHead | ClassHead | TermHead | OwnHead
 
 
 def read_layer(head: Head) -> Layer:
-    """Return a layer after pooling from its files; raises BadValue without a weight, StoreError for missing
-    or unreadable files."""
+    """Return a layer after pooling from its files; raises BadValue without a weight, StoreError for missing or
+    unreadable files.
+    """
     tensors = {name.rpartition(".")[2]: array for name, array in read_state(head.folder).items()}
     if "weight" not in tensors:
         raise BadValue(f"{head.folder}: the layer after pooling has no weight")

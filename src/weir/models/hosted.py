@@ -85,7 +85,7 @@ class _ProviderAnswer:
 
 @dataclass(frozen=True)
 class Provider:
-    """An embedding API, with its limits and the format of requests and answers."""
+    """An embedding API: its limits and the format of requests and answers."""
 
     base: str
     path: str
@@ -123,8 +123,8 @@ def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
 
     dimensions: None takes the first vector's size.
 
-    Raises UnusableAnswerError for another number of vectors, and a vector that is no list of finite numbers of this
-    size, or all zeros.
+    Raises UnusableAnswerError for another number of vectors, and for a vector that is no list of finite numbers
+    of this size, or all zeros.
     """
     if len(vectors) != count:
         raise UnusableAnswerError(f"the answer has {len(vectors)} vectors for {count} texts")
@@ -244,12 +244,12 @@ _REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
 
 
 class _TooMuchError(Exception):
-    """A provider refuses texts, too many or one that it cannot process, or takes too long."""
+    """An API refuses texts, too many or one that it cannot process, or takes too long."""
 
 
 @dataclass(eq=False)
 class EmbeddingClient:
-    """A client of an embedding API that keeps to the budget and rate."""
+    """A client of an embedding API that keeps to a budget and a rate."""
 
     provider: Provider
     url: str
@@ -258,7 +258,7 @@ class EmbeddingClient:
     """Largest ratio so far of the provider's token count to the estimate, at least 1."""
 
     def room(self) -> int:
-        """Return the most tokens, by estimate, of the next request."""
+        """Return the most tokens, by estimate, that the next request may have."""
         most, tokens_left = self.provider.tokens, self.metered.limits.remaining(self.metered.spent)
         return int((most if tokens_left is None else min(most, tokens_left)) / self.dense)
 
@@ -311,7 +311,7 @@ class EmbeddingClient:
 
 @dataclass(eq=False)
 class ServiceProbe:
-    """A service's first response to a fixed probe text, stored to recognise a changed model."""
+    """A service's first response to a fixed probe text, stored to notice a changed model."""
 
     path: Path
     values: Float32
@@ -326,10 +326,9 @@ class ServiceProbe:
 
 
 def probe_path(kind: str, decisive: list[object]) -> Path:
-    """Return the path of a service's stored probe response.
+    """Return the path of a service's stored probe response; its file name begins with `kind`.
 
-    kind: begins the file's name.
-    decisive: settings that identify the service and model.
+    decisive: settings that identify service and model.
     """
     digest = hashlib.blake2b(json.dumps(decisive).encode("utf-8"), digest_size=8).hexdigest()
     return settings().home / "encoders" / f"{kind}-{digest}.json"
@@ -343,7 +342,7 @@ def service_probe(
     answer: Callable[[], Float32],
     clock: Clock,
 ) -> ServiceProbe:
-    """Return a service's stored probe response; without one, ask for it and store it.
+    """Return a service's stored probe response; if there is none, ask for it and store it.
 
     about: facts to store with it.
     entry: name of the vectors in the file.
@@ -400,7 +399,7 @@ def is_hosted(model: str) -> bool:
 
 @dataclass(frozen=True)
 class Hosted:
-    """An encoder whose vectors an embedding API computes; http is allowed for localhost only.
+    """An encoder that calls an embedding API; http is allowed for localhost only.
 
     Raises UnknownName for an unknown provider, BadValue for bad settings.
     """
@@ -454,12 +453,11 @@ class Hosted:
         return (self.base or self.provider.base).rstrip("/")
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Return all settings that decide the vectors; asks the API for a probe response if none is stored,
-        with the errors of `load`."""
+        """Return all settings that decide the vectors; calls the API as `load` does."""
         return self.load(device).identity()
 
     def fetch(self) -> None:
-        """Ask the API for a probe response if none is stored; raises ServiceError if the service fails."""
+        """Ask the API for a probe response if none is stored; raises ServiceError if it fails."""
         self.load()
 
     def adapted_to(self, collection: str, instruction: str) -> Hosted:
@@ -474,7 +472,7 @@ class Hosted:
         """Return the encoder ready for texts; asks the API for a probe response if none is stored.
 
         device: not used.
-        limits: None for the environment's, shared by all encoders of the process.
+        limits: None takes the environment's, shared by all encoders of the process.
 
         Warns if prompts of a known model are not used. Raises ServiceError for a missing key or bad response,
         StoreError for a damaged stored response.
@@ -507,7 +505,7 @@ class Hosted:
 
 @dataclass
 class SharedBudget:
-    """Spending, clients and probe responses of encoders with a common budget."""
+    """Spending, clients and probe responses of encoders that share a budget."""
 
     spent: Spent = field(default_factory=Spent)
     clients: dict[tuple[str, str, str | None], EmbeddingClient] = field(default_factory=dict)
@@ -522,7 +520,7 @@ def shared_budget() -> SharedBudget:
 
 @dataclass(frozen=True, eq=False)
 class LoadedHosted:
-    """An embedding API that is ready for texts."""
+    """An embedding API ready for texts."""
 
     encoder: Hosted
     client: EmbeddingClient = field(repr=False)
@@ -549,8 +547,9 @@ class LoadedHosted:
         return identity | {f"{kind} type": name for kind, name in sorted(kinds.items())}
 
     def describe(self) -> dict[str, object]:
-        """Return `identity`, with "moved", the cosine distance from the stored probe response (None if not
-        measured), and "spent"."""
+        """Return `identity`, "moved" (the cosine distance from the stored probe response, None if not
+        measured), and "spent".
+        """
         metered = self.client.metered
         spent, cost = metered.spent, metered.limits.cost(metered.spent.tokens)
         use = {f.name: getattr(spent, f.name) for f in fields(spent)}
@@ -559,7 +558,7 @@ class LoadedHosted:
     def encode(
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:
-        """Return a vector for each text, float32[texts, dimensions]; raises ServiceError if one is missing."""
+        """Return a vector per text, float32[texts, dimensions]; raises ServiceError if one is missing."""
         total = len(texts)
         done = None if progress is None else lambda count: progress(count, total)
         blocks = list(self.stream(texts.tolist() if isinstance(texts, Strings) else texts, kind, done))
@@ -568,13 +567,14 @@ class LoadedHosted:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """Yield the vectors of texts in order, a block for each response, float32[n, dimensions].
+        """Yield the vectors of texts in order, a block for each response, float32[n, dimensions], of length 1
+        for cosine.
 
         done: called after each response with the number of texts finished so far.
 
-        Vectors compared by cosine have length 1. A request is sent when its block is consumed, and halved if too large
-        or too slow. Warns if the model has changed since its first probe response. Raises ServiceError if the service
-        fails, or a single text is too large.
+        A request is sent when its block is consumed, and halved if too large or slow. Warns if the model has
+        changed since its first probe response. Raises ServiceError if the service fails or a single text is too
+        large.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts
@@ -673,7 +673,7 @@ def instructed(loaded: LoadedEncoder, queries: Queries) -> tuple[LoadedEncoder, 
     """Return (encoder, query texts) with each query's own instruction in its prompt.
 
     If queries have instructions and the prompt has {task}, the texts begin with the filled prompt and the
-    encoder has none; else both are unchanged.
+    encoder's prompt is empty; else both are unchanged.
     """
     metadata = queries.metadata
     if metadata is None or metadata.instruction is None:

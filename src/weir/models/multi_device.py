@@ -37,8 +37,8 @@ def devices(setting: str) -> list[str]:
 
 @contextmanager
 def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Callable[[list[str]], Float32]]:
-    """Yield a function that encodes documents, float32[texts, d], in a process per device; the processes end
-    after the block.
+    """Yield a function that encodes documents, float32[texts, d], in one process per device, for use within the
+    block.
 
     names: devices, such as "cuda:0".
     size: texts sent at once.

@@ -53,13 +53,12 @@ ADDRESSES, WEIGHT_TIMES = 1_000_000_000, 4
 
 
 def joined_rows(parts: Sequence[Float32]) -> Float32:
-    """Return the rows of several batches as one array, float32[rows, ...]; raises ValueError without batches."""
+    """Return the rows of several batches as one array; raises ValueError without batches."""
     return np.concatenate(parts)
 
 
 def values_above(rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32]:
-    """Return (row, column, value) of entries above a threshold or NaN, in row order: int64[n], int64[n],
-    float32[n]."""
+    """Return (rows, columns, values) of entries above a threshold or NaN, in row order: int64, int64, float32."""
     there = ~(rows <= threshold)
     row, column = np.nonzero(there)
     return row, column, rows[there]
@@ -67,7 +66,7 @@ def values_above(rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32
 
 @dataclass(frozen=True, eq=False)
 class OpenVino:
-    """An engine: a model compiled by OpenVINO, which takes padded tables of tokens."""
+    """A model compiled by OpenVINO, which takes padded tables of tokens."""
 
     request: Any
     names: tuple[str, ...]
@@ -110,8 +109,8 @@ def openvino_engine(
 
     segments: batches distinguish the two texts of a pair.
 
-    Raises BadValue for another device or an unsupported checkpoint, StoreError for a graph that OpenVINO
-    cannot compute.
+    Raises BadValue for another device or an unsupported checkpoint, StoreError for a graph that OpenVINO cannot
+    compute.
     """
     if place.kind != "cpu":
         raise BadValue(f"the engine 'openvino' runs on cpu here, not on {place.device}")
@@ -156,7 +155,7 @@ def openvino_engine(
 
 
 def layered(x: Float32, layer: Layer) -> Float32:
-    """Return a layer's output, float32[n, d], for rows [n, h]."""
+    """Return a layer's output, float32[n, d], for inputs [n, h]."""
     weight = layer.weight.astype(np.float32, copy=False)
     if layer.kind == "LayerNorm":
         centred = x - x.mean(1, keepdims=True)

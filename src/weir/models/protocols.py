@@ -1,4 +1,4 @@
-"""Encoders of other libraries, as protocols of their methods."""
+"""Protocols of other libraries' encoders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class TextsEncoder(Protocol):
     """An object that encodes queries and documents by one method."""
 
     def encode(self, texts: list[str]) -> object:
-        """Return an array of vectors [n, d]."""
+        """Return vectors, [n, d]."""
 
 
 @runtime_checkable
@@ -18,10 +18,10 @@ class QueryDocumentEncoder(Protocol):
     """An object with separate methods for queries and documents."""
 
     def encode_query(self, texts: list[str]) -> object:
-        """Return an array of vectors [queries, d]."""
+        """Return vectors, [queries, d]."""
 
     def encode_document(self, texts: list[str]) -> object:
-        """Return an array of vectors [documents, d]."""
+        """Return vectors, [documents, d]."""
 
 
 @runtime_checkable
@@ -29,10 +29,10 @@ class BeirEncoder(Protocol):
     """A dense model with the methods that BEIR calls."""
 
     def encode_queries(self, queries: list[str]) -> object:
-        """Return an array of vectors [queries, d]."""
+        """Return vectors, [queries, d]."""
 
     def encode_corpus(self, corpus: list[dict[str, str]]) -> object:
-        """Return an array of vectors [documents, d]; each document is {"title": ..., "text": ...}."""
+        """Return vectors, [documents, d], of documents {"title": ..., "text": ...}."""
 
 
 @runtime_checkable
@@ -52,7 +52,7 @@ ENCODER_PAIRS = {
 
 
 def missing_method(given: object) -> str:
-    """Return advice if an object has only one of a pair of methods for queries and documents; else ""."""
+    """Return advice if an object has only one of a pair of methods for queries and documents, else ""."""
     for whose, pair in ENCODER_PAIRS.items():
         missing = [name for name in pair if not callable(getattr(given, name, None))]
         if len(missing) == 1:

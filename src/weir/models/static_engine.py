@@ -30,8 +30,9 @@ class StaticTable:
     batch_independent: bool = True
 
     def rows(self, batch: Tokens) -> Float32:
-        """Return each text's vector, float32[n, d]: the head's layers over the mean of its tokens' vectors, 0
-        without tokens."""
+        """Return each text's vector, float32[n, d]: the head's layers over the mean of its tokens' vectors (0
+        without tokens).
+        """
         filled = batch.lengths > 0
         rows = np.zeros((len(batch), self.table.shape[1]), np.float32)
         if filled.any():
@@ -51,8 +52,8 @@ class StaticTable:
 def static_engine(checkpoint: Checkpoint, head: AnyHead) -> StaticTable:
     """Return an engine that averages the token vectors of a checkpoint's table.
 
-    Raises BadValue for a head without mean pooling and a table with a mapping or weights, StoreError without
-    a table.
+    Raises BadValue for a head without mean pooling and a table with a mapping or weights, StoreError without a
+    table.
     """
     if not isinstance(head, VectorHead) or head.pooling != "mean":
         raise BadValue(f"{checkpoint.folder}: a table of vectors has a mean for each text, and nothing else")

@@ -44,8 +44,9 @@ class TermMaxima:
 
     @staticmethod
     def of(weight: Array, bias: Array) -> TermMaxima | None:
-        """Return an output layer, weight [terms, d] and bias [terms], packed for byte products; None if the
-        processor lacks them, and for infinite numbers or too many dimensions."""
+        """Return an output layer, weight [terms, d] and bias [terms], packed; None if the processor lacks byte
+        products, for infinite numbers and too many dimensions.
+        """
         weight, bias = (np.ascontiguousarray(array, np.float32) for array in (weight, bias))
         (terms, d), length = weight.shape, _norms(weight)
         fits = bias.shape == length.shape and d <= MOST_DIMENSIONS
@@ -71,7 +72,7 @@ class TermMaxima:
         """Return each term's largest logit over each text's tokens, at least 0, float32[texts, terms].
 
         states: float32[tokens, d], text by text.
-        lengths: int64[texts], in tokens.
+        lengths: each text's number of tokens.
         """
         states, rows = np.ascontiguousarray(states), kernels.simd.ROWS
         d, ptr, packed_ptr = states.shape[1], offsets(lengths), offsets(-(-lengths // rows) * rows)

@@ -24,7 +24,7 @@ from weir.models.checkpoints import read_object
 
 @contextmanager
 def quiet(transformers: Any) -> Iterator[None]:  # noqa: ANN401 - the module
-    """Silence transformers' messages, progress bars and warnings during the block."""
+    """Silence transformers' messages, progress bars and warnings within the block."""
     logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
@@ -51,7 +51,7 @@ Bool: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The tokens of texts without padding: text i has ids[ptr[i]:ptr[i + 1]]."""
+    """Texts' tokens without padding: text i has ids[ptr[i]:ptr[i + 1]]."""
 
     ids: Int32
     """int32[tokens]."""
@@ -71,7 +71,7 @@ class Tokens:
 
     @property
     def positions(self) -> Int64:
-        """int64[tokens]: each token's position in its text, from 0."""
+        """Each token's position in its text, from 0, int64[tokens]."""
         return np.arange(self.ptr[-1]) - np.repeat(self.ptr[:-1], self.lengths)
 
     def take(self, codes: NDArray[np.integer]) -> Tokens:
@@ -87,7 +87,7 @@ class Tokens:
         return np.asarray(np.arange(longest) < self.lengths[:, None])
 
     def attended(self) -> Bool:
-        """Return bool[n, longest]: True at tokens that are attended to."""
+        """Return bool[n, longest]: True at tokens that attention sees."""
         mask = self.mask()
         return mask if self.visible is None else mask & (np.arange(mask.shape[1]) < self.visible[:, None])
 
@@ -133,7 +133,7 @@ class ModelTokenizer:
         return packed([e.ids for e in self.inner.encode_batch_fast(inputs, add_special_tokens=False)])
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return (tokens of each text before truncation, characters within the limit), int64[n] each."""
+        """Return, for each text, (tokens before truncation, characters within the limit), int64[n] each."""
         inputs = [t.lower() for t in texts] if self.lower else list(texts)
         whole = type(self.inner).from_str(self.inner.to_str())
         whole.no_truncation()

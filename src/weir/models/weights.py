@@ -21,7 +21,7 @@ ACTIVATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", 
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """A checkpoint's tables of embeddings."""
+    """A checkpoint's embedding tables."""
 
     words: Array
     """[V, E]."""
@@ -57,7 +57,7 @@ class BertLayer:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """The weights of BERT, or of a relative with normalisation after each sum."""
+    """The weights of BERT, or of a relative that normalises after each sum."""
 
     embedding: Embedding
     layers: tuple[BertLayer, ...]
@@ -133,7 +133,7 @@ def supported(checkpoint: Checkpoint) -> bool:
 
 
 def read_weights(checkpoint: Checkpoint) -> Weights:
-    """Return the weights of a supported checkpoint; raises StoreError for missing or damaged tensors."""
+    """Return a supported checkpoint's weights; raises StoreError for missing or damaged tensors."""
     config, names = checkpoint.config, NAMES[checkpoint.architecture]
     state = ModelState(checkpoint.folder)
     activation = config.get("hidden_act", config.get("activation", "gelu"))
@@ -175,10 +175,10 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
 
 
 def read_state(folder: Path) -> dict[str, Array]:
-    """Return all tensors of a checkpoint by name, without running code.
+    """Return all tensors of a checkpoint by name, without running its code.
 
-    bfloat16, and floats of the older format (.bin), become float32. Raises StoreError for missing or
-    unreadable weights, MissingExtra without safetensors, or without torch for .bin.
+    bfloat16, and floats of .bin files, become float32. Raises StoreError for missing or unreadable weights,
+    MissingExtra without safetensors (.bin: torch).
     """
     files = sorted(folder.glob("*.safetensors"))
     state: dict[str, Array] = {}
@@ -234,8 +234,9 @@ class ModelState:
         self._names = sorted(self._tensors, key=len)
 
     def tensor(self, *names: str) -> Array | None:
-        """Return the tensor of the first existing name, also after a dotted prefix (the shortest); None if none
-        exists."""
+        """Return the tensor of the first name that exists, perhaps after a dotted prefix (the shortest); None
+        without one.
+        """
         for name in names:
             inner = f".{name}"
             for full in self._names:

@@ -1,4 +1,4 @@
-"""Bounds of the posting lists of an impact index, by which a search skips postings."""
+"""Upper bounds of posting lists, by which a search skips postings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OCTAVES, _PARTS = 8, 64  # histogram of impacts: eight binary orders of magnitu
 
 
 class BlockBounds(NamedTuple):
-    """Bounds of posting lists."""
+    """Upper bounds of the impacts in posting lists."""
 
     listed: Int32
     """int32[V]: row of a term with at least 10 postings, or -1."""
@@ -44,10 +44,7 @@ class BlockBounds(NamedTuple):
 
     @staticmethod
     def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> BlockBounds:
-        """Return the bounds of an impact index.
-
-        ptr, doc, impact: int64[V+1], int32[P], float32[P].
-        """
+        """Return the bounds of an impact index with ptr int64[V + 1], doc int32[P], impact float32[P]."""
         rows, listed, shift, base = range_layout(ptr, n_docs)
         top = np.zeros((len(rows), 1 + len(RANKS)), np.float32)
         offset, peak = np.zeros(base[-1], np.int32), np.zeros(base[-1], np.float32)
@@ -56,14 +53,14 @@ class BlockBounds(NamedTuple):
         return bounds
 
     def nbytes(self) -> int:
-        """Return the bytes of memory of the arrays."""
+        """Return the arrays' size in bytes."""
         return sum(array.nbytes for array in self)
 
 
 def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint8], Int64]:
-    """Return (terms with a row, `listed`, `shift`, `base`), the layout of `BlockBounds`.
+    """Return (terms with bounds, `listed`, `shift`, `base`), the layout of `BlockBounds`.
 
-    ptr: int64[V+1], offsets of the posting lists.
+    ptr: offsets of the posting lists, int64[V + 1].
     """
     sizes = np.diff(ptr)
     rows = np.flatnonzero(sizes >= LISTED_POSTINGS)

@@ -26,7 +26,7 @@ _LEAST_BOUND, _LARGEST_BOUND = (
 # others their postings. Documents stay if their bound exceeds the k-th largest bound minus the maximal excess of
 # bounds over scores. Exact scores of these are computed in the order of maxscore.py, so that every bit is equal.
 class BoundSums(NamedTuple):
-    """Scratch memory for a window's bounds and the candidates."""
+    """Scratch memory for the bounds of a window of documents and for candidates."""
 
     acc: Float32
     """float32[window], zero before and after."""
@@ -41,8 +41,7 @@ class BoundSums(NamedTuple):
 
     @staticmethod
     def of(documents: int, longest: int, room: int) -> BoundSums:
-        """Return scratch memory for windows of `documents`, queries of up to `longest` terms, and `room`
-        candidates."""
+        """Return scratch memory for windows of `documents`, queries of `longest` terms, and `room` candidates."""
         acc = np.zeros(documents, np.float32)
         weight, other = np.empty(longest, np.float32), np.empty(room, np.int64)
         return BoundSums(acc, acc.view(np.int32), weight, other, np.empty(room, np.int32), np.empty(room))
@@ -227,14 +226,13 @@ def search_by_bounds(
     n_docs: int, lists: Lists, bounds: BlockBounds, columns: ByteBounds, queries: SparseQueries, k: int,
     rank: int, window: int, sums: BoundSums, best: Selection, terms: QueryTerms, hits: Hits, left: NDArray[np.bool_],
 ) -> int:  # fmt: skip
-    """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
-    negative or not finite.
+    """Write each query's k best documents to `hits`; return 0, or 1 without searching if a weight is negative
+    or not finite.
 
     rank: column of `bounds.top` for this k, 0 for none.
     window: binary logarithm of a window's documents.
     sums, best, terms: scratch.
-    left: bool[queries], out: True for a query without hits that must be searched otherwise, for too many candidates or
-        for want of bounds.
+    left: filled with True for queries that were not searched: too many candidates, or no bounds.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

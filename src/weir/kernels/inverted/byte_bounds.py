@@ -1,4 +1,4 @@
-"""An upper bound, in a byte, of the impact of each frequent term in each document."""
+"""One-byte upper bounds of each frequent term's impact in each document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KeptWindows: TypeAlias = Callable[[Iterator[Bytes], tuple[int, int, int]], Bytes
 
 
 def in_memory(windows: Iterator[Bytes], shape: tuple[int, int, int]) -> Bytes:
-    """Return the windows stacked in one array of this shape, uint8."""
+    """Return the windows stacked in one uint8 array of this shape."""
     values = np.empty(shape, np.uint8)
     for number, window in enumerate(windows):
         values[number] = window
@@ -32,7 +32,7 @@ def in_memory(windows: Iterator[Bytes], shape: tuple[int, int, int]) -> Bytes:
 
 
 class ByteBounds(NamedTuple):
-    """Upper bounds of the scores (impacts) that frequent terms add to documents, in one byte each."""
+    """Upper bounds, in one byte each, of the impacts of frequent terms in documents."""
 
     number: Int32
     """int32[V]: column of a term; -1 for none."""
@@ -45,9 +45,10 @@ class ByteBounds(NamedTuple):
     def of(
         lists: Lists, bounds: BlockBounds, n_docs: int, kept: KeptWindows = in_memory
     ) -> ByteBounds | None:
-        """Return the bounds of an impact index; None for few documents, or without frequent terms.
+        """Return the byte bounds of an impact index; None for few documents or without frequent terms.
 
-        kept: stores windows, uint8[C, documents] in one reused array, and returns them in the final shape.
+        kept: stores successive windows, uint8[C, documents] (one array, reused), and returns all in the final
+            shape.
         """
         frequent, _ = frequent_terms(lists.ptr, n_docs)
         if n_docs < _LEAST_DOCUMENTS or len(frequent) == 0:
@@ -58,7 +59,7 @@ class ByteBounds(NamedTuple):
     def of_terms(
         frequent: Int64, lists: Lists, bounds: BlockBounds, n_docs: int, kept: KeptWindows = in_memory
     ) -> ByteBounds:
-        """Return the columns of these terms, which have rows in `bounds`; arguments are as for `of`."""
+        """Return the byte bounds of these terms, which `bounds` lists; other arguments as for `of`."""
         # So that rounding leaves the largest in reach.
         most = bounds.top[bounds.listed[frequent], 0].astype(np.float64)
         step = (most / (_STEPS - 0.001)).astype(np.float32)
@@ -74,7 +75,7 @@ class ByteBounds(NamedTuple):
 
 
 def frequent_terms(ptr: Int64, n_docs: int) -> tuple[Int64, Int32]:
-    """Return (frequent terms, number of each term among them or -1), int64[C] and int32[V].
+    """Return (frequent terms int64[C], each term's position among them or -1, int32[V]).
 
     ptr: offsets of the posting lists, int64[V + 1].
     """

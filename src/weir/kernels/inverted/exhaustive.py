@@ -1,4 +1,4 @@
-"""Search few documents by adding every posting of every term."""
+"""Search few documents by adding up every posting of every query term."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def search_exhaustively(
     postings: Postings, most: Float32, queries: SparseQueries, k: int, acc: Float64, acc_bits: Int64, best: Selection,
     hits: Hits,
 ) -> int:  # fmt: skip
-    """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
-    negative or not finite.
+    """Write each query's k best documents to `hits`; return 0, or 1 without searching if a weight is negative
+    or not finite.
 
     most: largest impact of each term, float32[V].
-    acc: sums of documents, float64, padded to a multiple of 64, and one more, zero before and after.
-    acc_bits: `acc` as int64.
-    best: scratch for more than k + 64 keys and for the terms of a query.
+    acc: scratch of zeros, one more than the documents padded to a multiple of 64; zero again at the end.
+    acc_bits: `acc` viewed as int64.
+    best: scratch for more than k + 64 keys and for a query's terms.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

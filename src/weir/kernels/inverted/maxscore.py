@@ -1,4 +1,4 @@
-"""Search by postings, skipping terms that cannot reach the top k."""
+"""Search by postings, skipping terms that cannot lift a document into the top k."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SUMS_PER_POSTING = 4  # reading this many accumulators in order costs as much a
 # `limit` is the next float32 below the k-th best score: a sum at or below it cannot enter the top k after rounding to
 # float32. That also absorbs rounding in sums of upper bounds.
 class WindowSums(NamedTuple):
-    """Scratch memory for a window's sums and candidates."""
+    """Scratch memory for the score sums and candidates of a window of documents."""
 
     acc: Float64
     """float64[documents + 1], zero before and after."""
@@ -232,8 +232,8 @@ def search_by_postings(
     n_docs: int, lists: Lists, bounds: BlockBounds, queries: SparseQueries, k: int, rank: int, window: int,
     sums: WindowSums, best: Selection, terms: QueryTerms, live: Int64, hits: Hits,
 ) -> int:  # fmt: skip
-    """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
-    negative or not finite.
+    """Write each query's k best documents to `hits`; return 0, or 1 without searching if a weight is negative
+    or not finite.
 
     rank: column of `bounds.top` for this k, 0 for none.
     window: binary logarithm of a window's documents.

@@ -1,6 +1,6 @@
-"""Posting lists of many documents in few bytes: two for a document's number, mostly one for its impact.
+"""Posting lists in few bytes: two for a document's number, mostly one for its impact.
 
-Lists that `BlockBounds` cuts into ranges keep only the lower half of numbers, which the range completes.
+Lists that `BlockBounds` cuts into ranges keep only the lower 16 bits of document numbers.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _SLOT_BITS = 10
 
 
 class PlainLists(NamedTuple):
-    """Posting lists of few documents as they are stored: doc int32[P], impact float32[P]."""
+    """Posting lists of few documents as stored: doc int32[P], impact float32[P]."""
 
     doc: Int32
     impact: Float32
 
 
 class PackedLists(NamedTuple):
-    """Posting lists of V terms and P postings as they are stored, list after list in each array."""
+    """Packed posting lists of V terms as stored, one list after another in each array."""
 
     low: UInt16
     """uint16[P]: lower half of each document number."""
@@ -65,7 +65,7 @@ ARRAYS: dict[str, tuple[type[Any], tuple[int, ...]]] = {
 
 
 class Lists(NamedTuple):
-    """Packed posting lists for kernels: the list of term t has the postings ptr[t]:ptr[t + 1]."""
+    """Packed posting lists for kernels: term t has the postings ptr[t]:ptr[t + 1]."""
 
     ptr: Int64
     low: UInt16
@@ -80,25 +80,25 @@ class Lists(NamedTuple):
 
 
 def layout(n_docs: int) -> type[PlainLists] | type[PackedLists]:
-    """Return the class of the lists that an index of so many documents stores."""
+    """Return the class of posting lists that an index of `n_docs` documents stores."""
     return PackedLists if n_docs > EXHAUSTIVE_DOCUMENTS else PlainLists
 
 
 def joined(groups: Sequence[PlainLists | PackedLists]) -> PlainLists | PackedLists:
-    """Return the lists of one or more groups, all of one class, as one."""
+    """Return one or more groups of posting lists, of one class, concatenated."""
     return groups[0] if len(groups) == 1 else type(groups[0])(*map(np.concatenate, zip(*groups, strict=True)))
 
 
 def stored(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> PlainLists | PackedLists:
-    """Return posting lists as an index of `n_docs` documents stores them.
+    """Return posting lists in the form that an index of `n_docs` documents stores.
 
-    ptr, doc, impact: int64[V + 1], int32[P], float32[P] of whole lists.
+    ptr, doc, impact: int64[V + 1], int32[P], float32[P].
     """
     return packed(ptr, doc, impact, n_docs) if layout(n_docs) is PackedLists else PlainLists(doc, impact)
 
 
 def packed(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> PackedLists:
-    """Return packed posting lists; arguments are as for `stored`."""
+    """Return packed posting lists; arguments as for `stored`."""
     impact = np.ascontiguousarray(impact)
     bounds = BlockBounds.of(ptr, doc, impact, n_docs)
     cut, size = with_ranges(bounds.listed, bounds.shift), int(ptr[-1])
@@ -113,16 +113,16 @@ def packed(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> PackedLists:
 
 
 def with_ranges(listed: Int32, shift: Bytes) -> NDArray[np.bool_]:
-    """Return bool[V]: lists that are cut into ranges; arguments are as in `BlockBounds`."""
+    """Return bool[V]: True for lists cut into ranges; arguments as in `BlockBounds`."""
     cut: NDArray[np.bool_] = listed >= 0
     cut[cut] = shift != 255
     return cut
 
 
 def unpacked(ptr: Int64, lists: PackedLists, n_docs: int) -> tuple[Lists, BlockBounds]:
-    """Return packed lists and their bounds for kernels; raises ValueError if sizes do not fit together.
+    """Return packed lists and their bounds for kernels; raises ValueError if array sizes disagree.
 
-    ptr: int64[V + 1], valid offsets.
+    ptr: offsets of the lists, int64[V + 1], valid.
     """
     _, listed, shift, base = range_layout(ptr, n_docs)
     cut, sizes, levels = with_ranges(listed, shift), np.diff(ptr), lists.levels
@@ -189,7 +189,7 @@ def _pack(
 
 
 class ListImpacts(NamedTuple):
-    """The arrays that hold a list's impacts, and the offsets of the list in them."""
+    """The arrays that hold one list's impacts, and the list's offsets in them."""
 
     code: Bytes
     value: Float32
@@ -201,7 +201,7 @@ class ListImpacts(NamedTuple):
 
 @jit
 def impact_at(own: ListImpacts, p: np.uint64) -> np.float32:
-    """Return the impact of a list's posting p."""
+    """Return the impact of posting p of a list."""
     if own.levels == 0:
         return own.value[own.table + p]
     return own.value[own.table + np.uint64(own.code[own.first + p])]
@@ -209,21 +209,20 @@ def impact_at(own: ListImpacts, p: np.uint64) -> np.float32:
 
 @jit
 def impacts_of(lists: Lists, levels: int, first: int, table: int) -> ListImpacts:
-    """Return a list's impacts for `impact_at`; levels, first and table are as in `QueryTerms`."""
+    """Return one list's impacts for `impact_at`; levels, first and table as in `QueryTerms`."""
     return ListImpacts(lists.code, lists.value, levels, np.uint64(first), np.uint64(table))
 
 
 @jit
 def starts_of(lists: Lists, t: int) -> tuple[int, int]:
-    """Return (first, table) of a term's list for `impacts_of`: offsets to which a posting's position is added."""
+    """Return a list's (first, table) for `impacts_of`: offsets to which a posting's position is added."""
     start = lists.ptr[t]
     return lists.first[t] - start, lists.table[t] - (start if lists.levels[t] == 0 else 0)
 
 
 @jit
 def first_at(number: UInt16, low: int, high: int, wanted: np.uint16) -> int:
-    """Return the first position in number[low:high], ascending, whose value is at least `wanted`; `high` if
-    there is none."""
+    """Return the first position in number[low:high], ascending, with a value of at least `wanted`, else `high`."""
     step = 1
     while low + step < high and number[low + step] < wanted:
         low += step
@@ -241,10 +240,10 @@ def first_at(number: UInt16, low: int, high: int, wanted: np.uint16) -> int:
 
 @jit
 def first_whole(number: UInt16, upper: UInt16, first: int, low: int, high: int, wanted: int) -> int:
-    """Return the position of the first posting in low..high - 1 whose document is at least `wanted`, else `high`.
+    """Return the first posting in low..high-1 whose document is at least `wanted`, else `high`.
 
     number, upper: low and high 16 bits of the documents of a list without ranges, ascending.
-    first: position of the list in `upper`; the other positions count from it.
+    first: offset of the list in `upper`, to which postings' positions are added.
     """
     while low < high:
         middle = (low + high) >> 1
@@ -257,7 +256,7 @@ def first_whole(number: UInt16, upper: UInt16, first: int, low: int, high: int, 
 
 @jit
 def look_up(lists: Lists, bounds: BlockBounds, t: int, docs: Int32, impact: Float32) -> None:
-    """Write the impacts of term t in documents to `impact`, 0 where the document lacks it."""
+    """Write term t's impact in each of `docs` to `impact`, 0 where the document lacks the term."""
     start, end, row = lists.ptr[t], lists.ptr[t + 1], np.int64(bounds.listed[t])
     first, table = starts_of(lists, t)
     own = impacts_of(lists, lists.levels[t], first, table)
@@ -279,7 +278,7 @@ def look_up(lists: Lists, bounds: BlockBounds, t: int, docs: Int32, impact: Floa
 
 @jit
 def write_list(lists: Lists, bounds: BlockBounds, t: int, doc: Int32, impact: Float32) -> None:
-    """Write the documents and impacts of term t, as many as its list is long."""
+    """Write the documents and impacts of term t's whole list."""
     start, row = lists.ptr[t], np.int64(bounds.listed[t])
     first, table = starts_of(lists, t)
     own = impacts_of(lists, lists.levels[t], first, table)
@@ -297,8 +296,7 @@ def write_list(lists: Lists, bounds: BlockBounds, t: int, doc: Int32, impact: Fl
 
 @jit
 def flaw(lists: Lists, bounds: BlockBounds, n_docs: int) -> int:
-    """Return 0 if all postings are where a search expects them, 1 for a wrong `offset`, 2 for `low` or
-    `high`, 3 for `code`."""
+    """Return 0 if all postings are in their place, 1 for a wrong `offset`, 2 for `low` or `high`, 3 for `code`."""
     for t in range(len(lists.ptr) - 1):
         start, end, row = lists.ptr[t], lists.ptr[t + 1], np.int64(bounds.listed[t])
         first, levels = lists.first[t], lists.levels[t]

@@ -6,8 +6,8 @@ Arrays of an impact index of V terms, N documents, P postings:
     doc     int32[P]       internal document numbers, ascending within a term.
     impact  float32[P]     score that one occurrence of the term in a query adds.
 
-Internal numbers are the tie order: 0 is the document whose id sorts last. `order int32[N]` maps them to
-corpus numbers.
+Internal numbers are in tie order: 0 is the document whose id sorts last. `order int32[N]` maps them to corpus
+numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Pairs: TypeAlias = tuple[Int64, Int32, Counts]
 
 
 class TermPairs(NamedTuple):
-    """The same as `Pairs`, for kernels."""
+    """Documents' (term, count) pairs, as `Pairs`, for kernels."""
 
     ptr: Int64
     term: Int32
@@ -38,7 +38,7 @@ class TermPairs(NamedTuple):
 
 
 class TermWeights(NamedTuple):
-    """Term weights, document norms and the formula that turn counts into impacts."""
+    """Term weights, document norms and the formula that turns counts into impacts."""
 
     weight: Float32
     """float32[V]: idf of each term times its factors."""
@@ -69,12 +69,12 @@ DECODED_LENGTHS: Float32 = _DECODED.astype(np.float32)
 
 
 def length_codes(lengths: NDArray[np.integer]) -> NDArray[np.uint8]:
-    """Return Lucene's one-byte code of each document length in tokens, uint8[N] (SmallFloat.intToByte4)."""
+    """Return Lucene's one-byte code of each document length, uint8[N] (SmallFloat.intToByte4)."""
     return (np.searchsorted(_DECODED, lengths, side="right") - 1).astype(np.uint8)
 
 
 def average_length(lengths: NDArray[np.integer]) -> float:
-    """Return the mean length of documents that have tokens, rounded to float32; 0.0 without any."""
+    """Return the mean length of documents with tokens, rounded to float32; 0.0 without any."""
     filled = int(np.count_nonzero(lengths))
     return float(np.float32(int(lengths.sum(dtype=np.int64)) / filled)) if filled else 0.0
 
@@ -82,7 +82,6 @@ def average_length(lengths: NDArray[np.integer]) -> float:
 def lucene_idf(df: NDArray[np.integer], n_docs: int) -> Float32:
     """Return Lucene's idf of each term, ln(1 + (n_docs - df + 0.5) / (df + 0.5)), float32[V].
 
-    df: document frequencies.
     n_docs: documents whose field is not empty.
     """
     d = df.astype(np.float64)
@@ -94,7 +93,7 @@ def lucene_inverse_norms(
 ) -> Float32:
     """Return 1 / (k1 * ((1 - b) + b * length / average)), float32[N]; zeros if `average` is 0.
 
-    exact: use true lengths, not Lucene's lengths of one byte.
+    exact: use true lengths, not Lucene's one-byte lengths.
     """
     one, k, bb = np.float32(1), np.float32(k1), np.float32(b)
     used = lengths.astype(np.float32) if exact else DECODED_LENGTHS
@@ -142,7 +141,7 @@ def _count_batch(
 
 
 class ForwardBuilder:
-    """Collects the (term, count) pairs of documents, batch by batch."""
+    """Collects documents' (term, count) pairs, batch by batch."""
 
     # Takes 6 bytes a pair (10 once a document exceeds 65,535 tokens) and 8 a document.
 
@@ -159,10 +158,10 @@ class ForwardBuilder:
         self._slot: Int64 = np.empty(0, np.int64)
 
     def add(self, dptr: Int64, terms: Int32, n_terms: int) -> Int64:
-        """Add documents, and return their lengths without dropped tokens, int64[n].
+        """Add documents, and return their lengths in tokens, int64[n].
 
-        dptr: int64[n + 1], offsets of the documents in `terms`.
-        terms: int32, negative for a dropped token.
+        dptr: offsets of the documents in `terms`, int64[n + 1].
+        terms: term numbers; negative for a dropped token, which is not counted.
         n_terms: greater than every term number so far.
         """
         self._reserve(len(terms), n_terms)
@@ -187,8 +186,9 @@ class ForwardBuilder:
         return lengths
 
     def finish(self) -> Pairs:
-        """Return the pairs of all documents and start anew: (ptr int64[N+1], term int32[P], count uint16[P]
-        or int32[P])."""
+        """Return all documents' pairs, (ptr int64[N + 1], term int32[P], count uint16[P] or int32[P]), and
+        start anew.
+        """
         self._term.resize(self._used, refcheck=False)
         self._tf.resize(self._used, refcheck=False)
         result = np.concatenate(self._ptr), self._term, self._tf
@@ -196,8 +196,9 @@ class ForwardBuilder:
         return result
 
     def drained(self) -> tuple[Int64, Int32, Int32]:
-        """Return the pairs of the n documents added since the last call, and drop them: (ptr int64[n+1], term int32[P],
-        count int32[P])."""
+        """Return the pairs of documents added since the last call, (ptr int64[n + 1], term int32[P], count
+        int32[P]), and drop them.
+        """
         result = (
             np.concatenate(self._ptr),
             self._term[: self._used].copy(),
@@ -219,7 +220,7 @@ class ForwardBuilder:
 
 @jit
 def add_frequencies(fterm: Int32, df: Int32) -> None:
-    """Add the number of occurrences of each term in `fterm` to `df`, int32[V]."""
+    """Add the occurrences of each term in `fterm` to `df`, int32[V]."""
     for j in range(len(fterm)):
         df[np.uint64(fterm[j])] += 1
 
@@ -227,7 +228,7 @@ def add_frequencies(fterm: Int32, df: Int32) -> None:
 def document_frequencies(fterm: Int32, n_terms: int) -> Int32:
     """Return the number of documents with each term, int32[n_terms].
 
-    fterm: int32[pairs], the distinct terms of each document, concatenated.
+    fterm: the distinct terms of each document, concatenated.
     """
     df = np.zeros(n_terms, np.int32)
     add_frequencies(fterm, df)
@@ -253,9 +254,9 @@ def _add_up(ptr: Int64, term: Int32, value: Float64, stamp: Int32, slot: Int64, 
 
 
 def added_up(fields: list[tuple[Int64, Int32, Float64]], n_terms: int) -> tuple[Int64, Int32, Float64]:
-    """Return the fields of documents joined, (ptr, term, value), adding values of equal terms.
+    """Return several fields' term values summed by document: (ptr int64[N + 1], term, value).
 
-    fields: (ptr int64[N + 1], term int32, value float64) of the same documents.
+    fields: (ptr int64[N + 1], term, value) of each field, for the same documents.
     """
     ptr = np.sum([one for one, _, _ in fields], axis=0)
     term, value = np.empty(ptr[-1], np.int32), np.empty(ptr[-1])
@@ -301,10 +302,10 @@ def _invert(
 def invert(
     pairs: Pairs, order: Int32, weights: tuple[Float32, Float32], formula: int = LUCENE
 ) -> tuple[Int64, Int32, Float32]:
-    """Return postings with impacts, (ptr int64[V + 1], doc int32[P], impact float32[P]), from documents' terms.
+    """Return postings with impacts, (ptr int64[V + 1], doc int32[P], impact float32[P]), of documents' terms.
 
     pairs: in corpus order, from `ForwardBuilder.finish`.
-    order: document of each internal number, int32[N].
+    order: corpus number of each internal number, int32[N].
     weights: weight and norm of `TermWeights`.
 
     Raises BadValue for inconsistent sizes or an unknown formula.
@@ -360,9 +361,10 @@ def inverted(pairs: Pairs, order: Int32, terms: int) -> tuple[Int64, Int32, Coun
 def weighed_groups(
     lists: tuple[Int64, Int32, Counts], weights: tuple[Float32, Float32], formula: int, room: int
 ) -> Iterator[tuple[Int64, Int32, Float32]]:
-    """Yield the postings of `lists` with impacts, in the form of `invert`, by groups of successive terms;
-    each group counts from 0.
+    """Yield postings with impacts, as `invert` returns them, for groups of successive terms; offsets of each
+    group start at 0.
 
+    lists: postings with counts.
     room: most postings of a group of several terms.
     """
     (ptr, doc, count), (weight, norm) = lists, weights
@@ -374,7 +376,7 @@ def weighed_groups(
 
 
 def term_groups(ptr: Int64, room: int) -> list[int]:
-    """Return the bounds of groups of successive terms: a single term each, or at most `room` postings.
+    """Return the bounds of groups of successive terms: one term, or at most `room` postings.
 
     ptr: offsets of the terms' postings, int64[V + 1].
     """
@@ -389,11 +391,10 @@ def term_groups(ptr: Int64, room: int) -> list[int]:
 def write_postings(
     fptr: Int64, fterm: Int32, value: Float32, first: int, cursor: Int64, doc: Int32, impact: Float32
 ) -> None:
-    """Write the postings of documents, numbered from `first`, into the lists of their terms.
+    """Write the postings of documents, numbered from `first`, to the terms' lists `doc` and `impact`.
 
     fptr, fterm, value: terms and impacts of each document.
     cursor: next position in each list, int64[V]; advanced.
-    doc, impact: the lists, filled.
     """
     for i in range(len(fptr) - 1):
         for j in range(fptr[i], fptr[i + 1]):
@@ -419,10 +420,10 @@ def _by_block(
 
 
 def by_block(fptr: Int64, fterm: Int32, ftf: Int32, block: Int32, blocks: int) -> tuple[Int64, Int32, Int32]:
-    """Return the (term, count) pairs of documents sorted stably by block, (ends int64[blocks + 1], term, count).
+    """Return documents' (term, count) pairs sorted stably by block: (ends int64[blocks + 1], term, count).
 
-    fptr, fterm, ftf: the pairs of each document.
-    block: of each document, int32[n].
+    fptr, fterm, ftf: each document's pairs.
+    block: block of each document, int32[n].
     """
     ends = np.zeros(blocks + 1, np.int64)
     np.cumsum(np.bincount(block, np.diff(fptr), blocks), out=ends[1:])
@@ -442,8 +443,9 @@ def append_lists(
     out_doc: Int32,
     out_impact: Float32,
 ) -> int:
-    """Append the posting lists of a block of documents, with impacts, at the terms' cursors; return where the next
-    block starts in `doc`."""
+    """Append the posting lists of a block of documents, with impacts, at the terms' cursors; return the next
+    block's start in `doc`.
+    """
     weight, norm, formula = weights
     for t in range(len(sizes)):
         to, w = cursor[t], weight[t]

@@ -1,4 +1,4 @@
-"""Plan a query: its posting lists, their bounds and order, and their postings in a window of documents."""
+"""Plan a query: its posting lists by decreasing bound, and their postings in a window of documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weir.kernels.jit import jit
 
 
 class Postings(NamedTuple):
-    """An inverted index of few documents: term t has the entries ptr[t]:ptr[t + 1] of doc (ascending) and impact."""
+    """An inverted index of few documents: term t has entries ptr[t]:ptr[t + 1] of doc (ascending) and impact."""
 
     ptr: Int64
     doc: Int32
@@ -22,7 +22,7 @@ class Postings(NamedTuple):
 
 
 class SparseQueries(NamedTuple):
-    """Queries as weighted terms: query q has the entries ptr[q]:ptr[q + 1] of term and weight."""
+    """Queries as weighted terms: query q has entries ptr[q]:ptr[q + 1] of term and weight."""
 
     ptr: Int64
     term: Int32
@@ -30,7 +30,7 @@ class SparseQueries(NamedTuple):
 
 
 class QueryTerms(NamedTuple):
-    """Posting lists of a query's terms by decreasing bound; arrays as long as the longest query."""
+    """Scratch for a query's posting lists, by decreasing bound; arrays are as long as the longest query."""
 
     start: Int64
     """The list has the postings start..end-1."""
@@ -75,13 +75,12 @@ def plan(
     terms: QueryTerms,
     best: Selection,
 ) -> tuple[int, float]:
-    """Write the posting lists of query q to `terms`, and return (number of lists, lower bound of the k-th
-    best score).
+    """Write query q's posting lists to `terms`; return (number of lists, lower bound of the k-th best score).
+
+    Unknown terms and weights of 0 are left out; repeated terms are merged.
 
     rank: column of `bounds.top` for this k, 0 for none.
     best: scratch.
-
-    Unknown terms and weights of 0 are left out; repeated terms are merged.
     """
     first, ptr = queries.ptr[q], lists.ptr
     n = int(np.int64(0))  # a literal 0 would compile functions of n a second time
@@ -137,7 +136,7 @@ def plan(
 
 @jit
 def stop_in_ranges(number: UInt16, offset: Int32, start: int, ranges: int, shift: int, finish: int) -> int:
-    """Return the end of a list's postings before document `finish`, which is not the last.
+    """Return the end of a list's postings of documents below `finish`, which is not the last.
 
     offset: see `BlockBounds`.
     start, ranges, shift: see `QueryTerms`.
@@ -151,7 +150,7 @@ def stop_in_ranges(number: UInt16, offset: Int32, start: int, ranges: int, shift
 
 @jit
 def stop_in_whole(number: UInt16, upper: UInt16, first: int, p: int, end: int, finish: int) -> int:
-    """Return the end of the postings p..end-1 before document `finish`, of a list without ranges."""
+    """Return the end of postings p..end-1 of documents below `finish`, in a list without ranges."""
     while p < end and (np.int64(upper[first + p]) << 16 | np.int64(number[p])) < finish:
         p += 1
     return p
@@ -161,8 +160,8 @@ def stop_in_whole(number: UInt16, upper: UInt16, first: int, p: int, end: int, f
 def enter_window(
     lists: Lists, offset: Int32, terms: QueryTerms, n_terms: int, finish: int, n_docs: int, live: Int64
 ) -> tuple[int, float]:
-    """Set `terms.stop` to each list's end before document `finish`; return (number of lists with postings in
-    the window, sum of their bounds).
+    """Set `terms.stop` to each list's end before document `finish`; return (lists with postings before it, sum
+    of their bounds).
 
     live: receives the numbers of these lists, by decreasing bound.
     """

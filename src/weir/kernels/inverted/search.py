@@ -4,8 +4,7 @@
     count, doc, score = search(index, qptr, qterm, qweight, k, threads=1).
 
 A score is float32(sum over query terms, in float64, of weight * impact). Order: score descending, internal
-number ascending; only scores above 0 are returned. Terms outside 0..V-1 and weights of 0 are ignored; a
-repeated term counts each time.
+number ascending; only scores above 0 are returned.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ def _read_only(array: NDArray[Any], dtype: type[np.generic] | None = None) -> ND
 
 @dataclass(frozen=True, eq=False)
 class Impacts:
-    """An impact index ready to search; arrays may be memory-mapped. Raises ValueError if packed arrays do not fit
-    together.
+    """An impact index ready to search, perhaps memory-mapped; raises ValueError if packed arrays' sizes
+    disagree.
     """
 
     n_docs: int
@@ -76,11 +75,11 @@ class Impacts:
 
     @property
     def bounds(self) -> BlockBounds | None:
-        """The bounds of packed lists."""
+        """Upper bounds of packed lists; None for plain lists."""
         return None if isinstance(self.stored, PlainLists) else self.arrays[1]
 
     def with_columns(self, kept: KeptWindows = in_memory) -> Impacts:
-        """Return the index with columns of bytes for its frequent terms; the same index for few documents.
+        """Return the index with byte bounds of its frequent terms; the same index for few documents.
 
         kept: see `ByteBounds.of`.
         """
@@ -89,7 +88,7 @@ class Impacts:
         return replace(self, columns=ByteBounds.of(*self.arrays[:2], self.n_docs, kept))
 
     def list_of(self, term: int) -> tuple[Int32, Float32]:
-        """Return the documents of a term, ascending, and its impacts in them."""
+        """Return (documents with a term, ascending; its impacts in them)."""
         start, stop = self.ptr[term], self.ptr[term + 1]
         if isinstance(self.stored, PlainLists):
             return self.stored.doc[start:stop], self.stored.impact[start:stop]
@@ -105,7 +104,7 @@ class Impacts:
         return np.float32(self.list_of(term)[1].max())
 
     def impacts_in(self, term: int, docs: Int32) -> Float32:
-        """Return the impacts of a term in documents, 0 where a document lacks it, float32[docs]."""
+        """Return a term's impacts in these documents, float32[docs]; 0 where a document lacks it."""
         impact = np.zeros(len(docs), np.float32)
         if isinstance(self.stored, PlainLists):
             doc, own = self.list_of(term)
@@ -135,12 +134,12 @@ def _window(n_docs: int) -> int:
 # score starts at the k-th largest impact of a single term. An index with columns is searched by upper bounds of all
 # scores (bound_scan.py), with the same bits. All skipping is by proof.
 def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, threads: int = 1) -> Hits:
-    """Return each query's k best documents of a score above 0, best first, ties by ascending number; then doc
-    -1 and score 0.
+    """Return each query's k best documents of a score above 0, best first, ties by ascending number; unfilled
+    places hold -1 and 0.
 
     qptr: offsets of the queries, int64[Q + 1].
-    qterm: int32, -1 for an unknown term.
-    qweight: float32, from 0.
+    qterm, qweight: terms, each with its weight; terms outside the index are ignored, repeated ones count each
+        time.
 
     Raises BadValue for k < 1, inconsistent sizes, and weights that are negative or not finite.
     """

@@ -1,6 +1,6 @@
-"""Select and sort packed (score, document) keys.
+"""Select and sort the best (score, document) pairs, packed as int64 keys.
 
-A key is int64: above the bits of a float32 score, below the complement of the internal number. Larger keys
+A key holds a float32 score's bits above the complement of the internal document number, so that larger keys
 rank first: score descending, then number ascending.
 """
 
@@ -42,8 +42,7 @@ class Selection(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """The best documents of each query: count int32[Q], doc int32[Q, k] with -1 beyond count, score
-    float32[Q, k]."""
+    """Each query's best documents: count int32[Q], doc int32[Q, k] (-1 beyond count), score float32[Q, k]."""
 
     count: NDArray[np.int32]
     doc: NDArray[np.int32]
@@ -75,9 +74,9 @@ def _partial_sort(keys: Keys, low: int, high: int, rank: int) -> None:
 
 @jit
 def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
-    """Move the k largest of keys[:n] to the front, in any order; return the smallest of them.
+    """Move the k largest of keys[:n] to the front, unsorted; return the smallest of them.
 
-    Needs n >= k >= 1 and distinct keys; `spare` (as long as keys) and `counts` int64[2048] are scratch.
+    Needs n >= k >= 1 and distinct keys. `spare`, as long as keys, and `counts`, int64[2048], are scratch.
     """
     if n <= 128:
         _partial_sort(keys, 0, n - 1, k - 1)
@@ -118,7 +117,7 @@ def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
 
 @jit
 def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
-    """Sort keys[:n] in place, largest first; `spare` (as long as keys) and counts int64[2048] are scratch."""
+    """Sort keys[:n] in place, largest first; `spare`, as long as keys, and `counts`, int64[2048], are scratch."""
     if n <= _INSERTION_SORT_KEYS:
         for i in range(1, n):
             v, j = keys[i], i - 1
@@ -170,8 +169,7 @@ def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
 
 @jit
 def write_hits(best: Selection, n: int, q: int, hits: Hits) -> None:
-    """Write the first n keys, sorted already, as documents and scores to row q of the results, and -1 and 0
-    after them."""
+    """Write the first n keys, sorted, as documents and scores to row q of `hits`, and -1 and 0 after them."""
     hits.count[q] = n
     for i in range(hits.doc.shape[1]):
         best.bits[0] = np.uint32(best.keys[i] >> 32) if i < n else np.uint32(0)

@@ -1,2 +1,1 @@
-"""Run experiments on a cluster (`weir run --on ray`), and keep results in a store such as S3; begin with
-`on_ray.py`."""
+"""Run experiments on a cluster (`weir run --on ray`), and keep results in a store such as S3."""

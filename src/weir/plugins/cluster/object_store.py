@@ -23,7 +23,7 @@ Moved = Callable[[int], None]
 
 @dataclass(frozen=True, eq=False)
 class ObjectStore:
-    """Objects below an address such as s3://bucket/prefix, each written whole or not at all, by one machine
+    """Objects below an address such as s3://bucket/prefix; each is written whole, and by one machine
     (If-None-Match).
 
     Methods raise StoreError if the store fails or refuses.
@@ -95,7 +95,7 @@ class ObjectStore:
             self.files.pipe_file(f"{self.root}/{name}", data)
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of an object; None if it is missing. Raises StoreError for more than RECORD_BYTES."""
+        """Return an object's bytes; None if missing. Raises StoreError for more than RECORD_BYTES."""
         with self._reached():
             try:
                 length = self.files.size(f"{self.root}/{name}")

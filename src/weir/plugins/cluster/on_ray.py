@@ -1,7 +1,7 @@
 """An experiment on a Ray cluster: tasks write results to a folder that all machines share.
 
-A task gets names and the number of a result, never vectors or rankings. Before that, actors encode the
-documents in shares.
+A task gets names and the number of a result, never vectors or rankings; before, actors encode the documents in
+shares.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Grid:
         )
 
     def cells(self) -> list[Cell]:
-        """Load the datasets, and return the experiment's cells: a system on a dataset each."""
+        """Load the datasets, and return the experiment's cells, one for each system on each dataset."""
         experiment = Experiment(
             self.datasets, self.systems, self.measures, self.k, self.stages, self.drop_self
         )
@@ -146,7 +146,7 @@ Stage: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class _EncodingShare:
-    """A part of the documents to encode before a result can be computed: number `number`, from 0, of `of`."""
+    """A part of the documents to encode before a result: share `number`, from 0, of `of`."""
 
     cell: int
     stage: Stage
@@ -187,8 +187,7 @@ class _GridActor:
 
 @dataclass(frozen=True, eq=False)
 class _ClusterLedger:
-    """The count of all tasks' requests to services, held by an actor; methods raise ServiceError if the actor
-    is lost."""
+    """All tasks' requests to services, counted by an actor; methods raise ServiceError if the actor is lost."""
 
     actor: Any
     ray: Any
@@ -259,7 +258,7 @@ class _ShareWorker:
         self.system, self.encoder = "", cast("ShareEncoder | None", None)
 
     def encode(self, share: _EncodingShare, grid: Grid, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-        """Encode a part of the documents; return "" or the failure as one line."""
+        """Encode a share of the documents; return "" or the failure as one line."""
 
         def work(cell: Cell) -> None:
             system, encoding = _encodings(cell)[share.stage]
@@ -280,7 +279,7 @@ class RayCluster:
         """Compute all unfinished results of an experiment.
 
         Raises MissingExtra without Ray, BadValue for an unreachable cluster or parts that only this process
-        has; the first failure as WeirError, after the other results have ended.
+        has, and the first failure as WeirError after the other results have ended.
         """
         grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
         cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)

@@ -1,13 +1,13 @@
-"""Stages (indexes, rankings, scores) in a store that machines share, such as S3: fetched when needed,
-published when made.
+"""Stages (indexes, rankings, scores) in a store that machines share, such as S3: fetched when needed, published
+when made.
 
     ADDRESS/COLLECTION/[indexes/]STAGE/stage.json         the record, byte for byte as in a results folder.
     ADDRESS/COLLECTION/[indexes/]STAGE/FILE.DIGEST        a file; DIGEST is a hash of its checksum in the record.
     ADDRESS/COLLECTION/[indexes/].leases/KEY/NUMBER       who makes the stage now.
     ADDRESS/COLLECTION/.vectors/STAGE/                    vectors that an index refers to, a stage of their own.
 
-The record comes last, by a write that succeeds once. Digests in names keep machines whose bytes differ from
-writing one object.
+The record comes last, by a write that succeeds once; digests keep machines whose bytes differ from writing one
+object.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ class _DamagedError(StoreError): ...
 
 @dataclass(frozen=True, eq=False)
 class SharedStages:
-    """A results folder's indexes, rankings and scores in a shared store; methods raise StoreError if it
-    cannot be reached."""
+    """A results folder's indexes, rankings and scores in a shared store; methods raise StoreError if it cannot
+    be reached.
+    """
 
     address: str
     base: Path
@@ -55,8 +56,9 @@ class SharedStages:
         self.store  # noqa: B018  opening it does this
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
-        """Download a stage's files, checked, then its record and the records of its inputs; return False if
-        missing or damaged."""
+        """Download a stage's files, checked, then its record and its inputs' records; return False if missing
+        or damaged.
+        """
         for name, data, record in self._records(stage, root):
             if record is None or name != record.stage.folder_name:
                 watch(f"{stage.kind} of {stage.name} is damaged in {self.address}", 0, 0)

@@ -1,4 +1,4 @@
-"""Learned sparse and late-interaction encoders, T5, approximate indexes; begin with `learned_sparse.py`."""
+"""Learned sparse and late-interaction encoders, T5, approximate indexes."""
 
 from weir.lazy_names import lazy_names
 

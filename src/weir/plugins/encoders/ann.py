@@ -1,4 +1,4 @@
-"""Approximate search of vectors by FAISS, with index names of its factory, such as "IVF1024,Flat" or "HNSW32".
+"""Approximate vector search by FAISS, with its factory's index names, such as "IVF1024,Flat" or "HNSW32".
 
 Effort is the number of lists (IVF) or candidates (graphs) that a query visits.
 """
@@ -33,7 +33,7 @@ TRAINING_VECTORS = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Faiss:
-    """An index of FAISS; one thread builds and searches it."""
+    """A FAISS index, built and searched by one thread."""
 
     index: Any
 

@@ -69,7 +69,7 @@ class Expansions:
 
 
 def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress | None) -> Expansions:
-    """Return a model's questions about each document, stored by the document's text in Weir's home."""
+    """Return a model's questions about each document, kept in Weir's home by the document's text."""
     device, loaded, count = settings().device, None, 0
     store = RowStore.of(settings().home / "questions", writer.describe(device), RAW, 1)
     steps = Steps(progress, len(corpus))
@@ -96,7 +96,7 @@ def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress
 def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
     """Return the first n questions of each document in a file of JSON lines, plain, .gz or .zst.
 
-    Raises FormatError for a missing, damaged or other file, and if no line is about a document of the corpus.
+    Raises FormatError for a missing, damaged or other file, or one about no document of the corpus.
     """
     codes, parts = list[Int32](), list[Strings]()
     try:
@@ -233,11 +233,10 @@ class Doc2Query:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
-        """Index the documents with their questions, written by the model if there is no file, and return the
-        searcher.
+        """Index the documents with their questions, from the file or else the model, and return the searcher.
 
-        Warns (RankingWarning) if the file has no questions for some documents; raises FormatError as `read_questions`
-        does.
+        Warns (RankingWarning) if the file lacks questions for some documents; raises FormatError as
+        `read_questions` does.
         """
         if self.expansions is None:
             expansions = written_questions(self.writer, corpus, context.for_part(0, 2).progress)
@@ -306,10 +305,10 @@ BLOCK_TOKENS = 1 << 18
 @named_arguments
 @dataclass(frozen=True)
 class DeepCT:
-    """Search by BM25 in which the frequency of each word is predicted by a model from the word's context.
+    """Search by BM25 with word frequencies that a model predicts from each word's context.
 
-    A word's weight w is its first piece's, at least 0; of equal words the largest counts. Defaults are BEIR's. Raises
-    UnknownName or BadValue for settings out of range.
+    A word's weight is that of its first piece, at least 0, and the largest of equal words. Defaults are BEIR's.
+    Raises UnknownName or BadValue for settings out of range.
     """
 
     # Dai and Callan 2020 use no smoothing and drop words of weight 0.
@@ -416,7 +415,8 @@ class Words:
     @staticmethod
     def of(loaded: LoadedSparse) -> Words:
         """Return the table of an encoder's tokenizer; raises BadValue unless later pieces begin with ##, as
-        BERT's."""
+        BERT's.
+        """
         tokenizer = loaded.document.tokenizer
         names = {number: text for text, number in tokenizer.inner.get_vocab(with_added_tokens=True).items()}
         pieces = [names.get(n, "") for n in range(max(names) + 1)]
@@ -431,12 +431,10 @@ class Words:
     def _of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return the words of texts: (ptr int64[texts + 1], distinct words, weights, word numbers).
+        """Return the words of texts, each once by number with its largest weight, without special tokens: (ptr
+        int64[texts + 1], distinct words, weights, word numbers).
 
         ptr, token, weight: tokens of text t are ptr[t]:ptr[t + 1].
-
-        A text's words are sorted by number, each once with the largest weight of its first pieces; special tokens are
-        left out.
         """
         use = ~self.special[token]
         text = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[use]

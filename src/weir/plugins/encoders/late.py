@@ -311,9 +311,9 @@ class LoadedLate:
         return int(self.head.layers[-1].weight.shape[0])
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Ragged:
-        """Return the token vectors of each text in order, float32[tokens, dimensions], each of length 1.
+        """Return the token vectors of each text in order, float32[tokens, dimensions], of length 1.
 
-        Raises BadValue for a vector that is not finite, and a text that does not fit into memory.
+        Raises BadValue for a vector that is not finite, and a text too large for memory.
         """
         rows = texts.tolist() if isinstance(texts, Strings) else texts
         blocks = list(self.stream(rows, kind))
@@ -334,7 +334,7 @@ class LoadedLate:
 
         done: called with the number of finished texts.
 
-        The iterator raises BadValue for a text that does not fit into memory.
+        Raises BadValue for a text too large for memory.
         """
         part = self.query if kind == "query" else self.document
         prompted: Iterable[Text] = (part.prompt + t for t in texts) if part.prompt else texts

@@ -74,8 +74,8 @@ CANDIDATES = 1024
 class ColBERT:
     """Search by late interaction: MaxSim over token vectors, of all documents or of candidates.
 
-    Raises UnknownName or BadValue for settings out of range. Sources: Khattab and Zaharia 2020, Santhanam et al. 2022
-    (ColBERTv2, PLAID).
+    Raises UnknownName or BadValue for settings out of range. Sources: Khattab and Zaharia 2020, Santhanam et
+    al. 2022 (ColBERTv2, PLAID).
     """
 
     model: str = "colbert"

@@ -230,12 +230,13 @@ def splade(
     engine: str = "auto",
     batch_tokens: int = 0,
 ) -> Sparse:
-    """Search by SPLADE: terms predicted by a masked-word model, weighted by the largest log(1 + relu) over tokens.
+    """Search by SPLADE: terms predicted by a masked-word model, weighted by the largest log(1 + relu) over
+    tokens.
 
     Raises BadValue for settings out of range.
 
     model: a name of `weir list models`, a name on the Hugging Face hub, or a folder.
-    query: how query terms are weighted: "model", "tokens" (1 for each distinct token), "idf" (the checkpoint's
+    query: weights of query terms: "model", "tokens" (1 for each distinct token), "idf" (the checkpoint's
         idf.json) or another checkpoint. None leaves it to the checkpoint.
     pooling: max or sum over tokens, by default as the checkpoint.
     activation: relu, or log1p_relu for the logarithm twice, by default as the checkpoint.

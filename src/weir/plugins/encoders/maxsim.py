@@ -42,10 +42,10 @@ from weir.kernels.simd import (
 
 @jit
 def decompress(code: Int32, packed: Bytes, centroids: Float32, table: Float32, out: Float32) -> None:
-    """Write token vectors into out, float32[tokens, dimensions]: centroid plus residual, scaled to length 1; zeros
-    stay zero.
+    """Write token vectors, centroid plus residual scaled to length 1 (zeros stay zero), into out,
+    float32[tokens, dimensions].
 
-    code: int32[tokens], each token's centroid.
+    code: each token's centroid.
     packed: uint8[tokens, dimensions * bits / 8], bucket numbers, the first in the highest bits.
     table: float32[256, 8 / bits], the residuals packed in a byte.
     """
@@ -66,11 +66,11 @@ def decompress(code: Int32, packed: Bytes, centroids: Float32, table: Float32, o
 
 @jit
 def centroid_maxsim(score: Float32, code: Int32, starts: Int64, ends: Int64, out: Float32) -> None:
-    """Write each document's MaxSim over its tokens' centroids into out, float32[documents], -inf without tokens.
+    """Write each document's MaxSim over its tokens' centroids into out, float32[documents]; -inf without
+    tokens.
 
     score: float32[centroids, query tokens], products of centroids and query tokens.
-    code: int32[tokens], each token's centroid.
-    starts, ends: int64[documents]; document d has the tokens starts[d]:ends[d].
+    code: each token's centroid; document d has the tokens starts[d]:ends[d].
     """
     best = np.empty(score.shape[1], np.float32)
     for i in range(len(starts)):
@@ -171,7 +171,7 @@ def score(
     """Write the MaxSim of every document and query into out, float32[documents, queries].
 
     panels: query tokens as `pack` writes them. Query q has the tokens query_ptr[q]:query_ptr[q + 1].
-    tokens: consecutive bytes of all tokens; document i has the tokens starts[i]:ends[i], at least one.
+    tokens: bytes of all tokens; document i has the tokens starts[i]:ends[i], at least one.
     half: tokens are float16, of a multiple of 16 dimensions, instead of float32.
     """
     dimensions, width = panels.shape[1], len(panels) * WIDTH
@@ -227,9 +227,9 @@ def maxsim(
 ) -> Float32:
     """Return the MaxSim of every query and document, float32[queries, documents]; 0 for a query without tokens.
 
-    query: float[tokens, d], query q has the rows query_ptr[q]:query_ptr[q + 1].
-    tokens: float[tokens, d], document i has the rows ptr[i]:ptr[i + 1]. May be memory-mapped.
-    docs: documents to score. None takes all.
+    query: float[tokens, d]; query q has the rows query_ptr[q]:query_ptr[q + 1].
+    tokens: float[tokens, d], perhaps memory-mapped; document i has the rows ptr[i]:ptr[i + 1].
+    docs: documents to score; None takes all.
 
     Raises BadValue for a document without tokens, other dimensions, and numbers that are not finite.
     """
@@ -284,7 +284,7 @@ def _inside(starts: Int64, ends: Int64, count: int) -> bool:
 
 
 def flat(tokens: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Return the bytes of a contiguous array as a read-only view without a copy."""
+    """Return the bytes of a contiguous array as a read-only view."""
     view = tokens.reshape(-1).view(np.uint8)
     view.flags.writeable = False
     return view
@@ -410,11 +410,11 @@ def _best_bytes(b: Value, rows: Value, facts: Value, panel: Value, groups: Value
 
 @jit
 def pack_bytes(query: Float32, panels: NDArray[np.uint8], facts: Float32) -> None:
-    """Write query tokens, float32[n, d], as int8 steps + 128 into panels, uint8[ceil(n / WIDTH), d / 4, WIDTH, 4],
-    padded with 128.
+    """Write query tokens, float32[n, d], as int8 steps + 128 into panels, uint8[ceil(n / WIDTH), d / 4, WIDTH,
+    4], padded with 128.
 
-    facts: float32[n, 4], receives step size, squared norm, squared rounding error, and the sum of the int8 as the
-        bits of an int32.
+    facts: float32[n, 4], receives step size, squared norm, squared rounding error, and the sum of the int8 as
+        the bits of an int32.
     """
     d = query.shape[1]
     row = np.empty(d, np.int8)
@@ -442,11 +442,10 @@ def estimate(
 ) -> None:
     """Write the approximate MaxSim of every document and query into out, float32[documents, queries].
 
-    panels: query tokens as `pack_bytes` writes them.
-    unit: float32[n], steps of the query tokens.
-    query_ptr: query q has the tokens query_ptr[q]:query_ptr[q + 1].
-    tokens: consecutive bytes of all tokens of documents, float16 if `half`, else float32.
-    starts, ends: int64[documents], each document's tokens.
+    panels: query tokens as `pack_bytes` writes them; query q has the tokens query_ptr[q]:query_ptr[q + 1].
+    unit: step size of each query token.
+    tokens: bytes of all tokens of documents, float16 if `half`, else float32; document i has the tokens
+        starts[i]:ends[i].
     off: float32[documents, 2], receives the largest error and norm of a document's tokens, inf if not finite.
     """
     groups, width = panels.shape[1], len(panels) * WIDTH
@@ -501,7 +500,8 @@ def estimate(
 
 def can_quantise(tokens: NDArray[np.floating]) -> bool:
     """Return True if `bounds` can read these tokens: contiguous float16 or float32, on a CPU with AVX-512 and
-    VNNI."""
+    VNNI.
+    """
     plain = tokens.dtype in (np.float16, np.float32) and tokens.shape[1] % LANES == 0
     return HAS_INT8 and plain and tokens.flags.aligned and tokens.flags.c_contiguous
 
@@ -514,12 +514,13 @@ def bounds(
     ends: Int64,
     threads: int = 1,
 ) -> tuple[Float32, Float32]:
-    """Return (approximate MaxSim scores by int8 vectors, bounds of their errors), float32[queries, documents] each.
+    """Return (approximate MaxSim by int8 vectors, bounds of its error against `maxsim`), float32[queries,
+    documents] each.
 
-    query, query_ptr: float[tokens, d]; query q has the rows query_ptr[q]:query_ptr[q + 1].
-    tokens, starts, ends: float[tokens, d]; document i has the rows starts[i]:ends[i].
+    query: float[tokens, d]; query q has the rows query_ptr[q]:query_ptr[q + 1].
+    tokens: float[tokens, d]; document i has the rows starts[i]:ends[i].
 
-    Errors are against `maxsim`; a bound is inf for norms outside SHORTEST and LONGEST.
+    A bound is inf for norms outside SHORTEST and LONGEST.
     """
     d = tokens.shape[1]
     queries = np.ascontiguousarray(query, np.float32)

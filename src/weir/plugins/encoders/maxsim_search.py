@@ -36,7 +36,7 @@ class TokenRows(Protocol):
 
     @property
     def lengths(self) -> Int64:
-        """The number of token vectors of each document, int64[documents]."""
+        """Each document's number of token vectors, int64[documents]."""
 
     @property
     def all_rows(self) -> Ragged | None:
@@ -62,10 +62,11 @@ def search_tokens(
     progress: Progress | None = None,
     first_pass: bool = True,
 ) -> Found:
-    """Return the k best documents of each query by exact MaxSim, best first, without documents that have no tokens.
+    """Return the k best documents of each query by exact MaxSim, best first, without documents that have no
+    tokens.
 
-    tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
-    first_pass: skip documents by bounds from int8 vectors, which never changes the result.
+    tie_rank: order of documents of equal score, int32[documents] (Ids.tie_ranks).
+    first_pass: skip documents by int8 bounds; the result is the same.
 
     Raises BadValue for other dimensions and for numbers that are not finite.
     """
@@ -94,7 +95,8 @@ def search_tokens(
 
 
 def search_chosen(rows: TokenRows, query: Ragged, chosen: list[Int64], k: int, tie_rank: Int32) -> Found:
-    """Return the k best of the documents chosen for each query, best first, without documents that have no tokens.
+    """Return each query's k best of its chosen documents by MaxSim, best first, without documents that have no
+    tokens.
 
     chosen: document numbers of each query, ascending.
     tie_rank: see `search_tokens`.
@@ -113,9 +115,8 @@ def search_chosen(rows: TokenRows, query: Ragged, chosen: list[Int64], k: int, t
 
 
 def pair_maxsim(rows: TokenRows, query: Float32, docs: NDArray[np.integer]) -> Float64:
-    """Return a query's MaxSim with each document, float64[documents], the same bits as in a search.
-
-    Raises BadValue for a document without tokens.
+    """Return a query's MaxSim with each document, float64[documents], the same bits as in a search; raises
+    BadValue for a document without tokens.
     """
     if len(docs) == 0:
         return np.zeros(0)
@@ -225,7 +226,7 @@ CALIBRATION_VECTORS = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Centroids:
-    """Clusters of token vectors: centroids of length 1, the centroid of each token, and offsets of documents."""
+    """Clusters of token vectors: centroids of length 1, each token's centroid, and offsets of documents."""
 
     centroids: Float32
     code: Int32
@@ -234,7 +235,7 @@ class Centroids:
 
 @dataclass(frozen=True, eq=False)
 class CentroidLists:
-    """The documents that have a token of centroid c, ascending: doc[ptr[c]:ptr[c + 1]]."""
+    """The documents with a token in cluster c, ascending: doc[ptr[c]:ptr[c + 1]]."""
 
     ptr: Int64
     doc: Int32
@@ -244,7 +245,7 @@ def require_memory_for(tokens: int, dimensions: int, bits: int, lists: bool) -> 
     """Raise BadValue if memory is too small to cluster and index `tokens` vectors.
 
     bits: bits for each number in compressed vectors; 0 without compression.
-    lists: True if lists of documents by centroid are built too.
+    lists: lists of documents by centroid are built too.
     """
     sample = min(tokens, TRAINING_VECTORS_PER_CENTROID * _centroids(tokens))
     k_means = 3 * 4 * dimensions * sample  # the sample, sorted by centroid, and while it is put together
@@ -293,9 +294,8 @@ def listed(clusters: Centroids) -> CentroidLists:
 
 
 def near(clusters: Centroids, lists: CentroidLists, query: Ragged, probes: int, count: int) -> list[Int64]:
-    """Return up to `count` candidates of each query: document numbers, int64, ascending.
-
-    They have a token in one of the `probes` centroids nearest to a query token, and the best MaxSim over centroids.
+    """Return up to `count` candidates of each query, document numbers, ascending: the best by MaxSim over
+    centroids of documents with a token in one of the `probes` centroids nearest to a query token.
     """
     candidates = []
     probes = min(probes, len(clusters.centroids))
@@ -320,7 +320,7 @@ def near(clusters: Centroids, lists: CentroidLists, query: Ragged, probes: int, 
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
-    """Token vectors by ColBERTv2's residual codec: a centroid and 1 or 2 bits for each number."""
+    """Token vectors by ColBERTv2's residual codec: a centroid, and 1 or 2 bits for each number."""
 
     clusters: Centroids
     packed: NDArray[np.uint8]
@@ -368,9 +368,8 @@ class Compressed:
 
 
 def compressed(rows: TokenRows, clusters: Centroids, bits: int) -> Compressed:
-    """Return token vectors compressed to 1 or 2 bits a number, with the error of compression.
-
-    Raises BadValue if a vector does not fill whole bytes.
+    """Return token vectors compressed to 1 or 2 bits a number, with the error; raises BadValue if a vector does
+    not fill whole bytes.
     """
     refuse_odd(rows.dimensions, bits)
     ptr, total = clusters.ptr, int(clusters.ptr[-1])
@@ -429,8 +428,9 @@ def write_clusters(
 
 
 def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | None, Compressed | None]:
-    """Return (centroids, lists or None, compressed vectors or None), memory-mapped; raises StoreError if missing or
-    damaged."""
+    """Return memory-mapped (centroids, lists or None, compressed vectors or None); raises StoreError if missing
+    or damaged.
+    """
 
     def mapped(name: str, dtype: DTypeLike, *shape: int) -> Any:  # noqa: ANN401 - the dtype is what was saved
         return read_array(folder / f"{name}.npy", dtype, shape)

@@ -101,9 +101,10 @@ def merged(
     threshold: float,
     left_out: Sequence[int] = (),
 ) -> Ragged:
-    """Return the terms of each text (rows of TERM, ascending), each with its largest weight over the tokens.
+    """Return the terms of each text (rows of TERM, ascending), each with its largest weight over the tokens, if
+    above 0.
 
-    add: sum the weights instead. Weights of 0 or less never count.
+    add: sum the weights instead.
     top, threshold: keep the `top` heaviest terms, None for all, above the threshold.
     left_out: tokens that are no terms.
     """
@@ -147,7 +148,7 @@ KINDS = (*MODELS, *TABLES, "SpladePooling", "Router")
 
 @dataclass(frozen=True, eq=False)
 class SparseModel:
-    """A checkpoint with the pooling and activation that its files declare, each None if they do not."""
+    """A checkpoint with the pooling and activation that its files declare, None if undeclared."""
 
     checkpoint: Checkpoint
     pooling: str | None = None
@@ -156,7 +157,7 @@ class SparseModel:
 
 @dataclass(frozen=True, eq=False)
 class TokenWeights:
-    """Fixed weights of tokens, in idf.json by token or in a tensor file; without a file every token weighs 1."""
+    """Fixed weights of tokens, from idf.json or a tensor file; without a file every token weighs 1."""
 
     tokenizer: Checkpoint
     file: Path | None
@@ -164,7 +165,7 @@ class TokenWeights:
 
 @dataclass(frozen=True, eq=False)
 class SparseCheckpoint:
-    """A checkpoint's encoders of documents and of queries, which may be a table of weights alone."""
+    """A checkpoint's encoders of documents and of queries; for queries perhaps a table of weights alone."""
 
     document: SparseModel
     query: SparseModel | TokenWeights
@@ -368,7 +369,7 @@ class SparseEncoder:
 
 @dataclass(frozen=True, eq=False)
 class SparseRecipe:
-    """The settings of a sparse encoder and the layout of its checkpoint, before anything is loaded."""
+    """A sparse encoder's settings and its checkpoint's layout, before anything is loaded."""
 
     encoder: SparseEncoder
     layout: SparseCheckpoint
@@ -447,7 +448,7 @@ class SparseRecipe:
         return about
 
     def declared(self, checkpoint: Checkpoint, device: str) -> Declared:
-        """Return the engine, dtype and device by which a checkpoint would be computed; loads nothing."""
+        """Return the engine, precision and device that would compute a checkpoint, without loading it."""
         headed = self.encoder.family != "splade" or checkpoint.architecture in MLM
         own = headed and supported(checkpoint)
         return declare(checkpoint, self.encoder.engine, self.encoder.dtype, device, own)
@@ -535,7 +536,7 @@ class LoadedSparse:
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Ragged:
         """Return the terms of each text in order: rows of TERM, ascending by term (DeepCT: token by token).
 
-        Raises BadValue for a weight that is not finite, and a text that does not fit into memory.
+        Raises BadValue for a weight that is not finite, and a text too large for memory.
         """
         blocks = self.stream(texts.tolist() if isinstance(texts, Strings) else texts, kind)
         return Ragged.joined(list(blocks), np.zeros(0, TERM))
@@ -543,11 +544,9 @@ class LoadedSparse:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
-        """Yield the terms of texts as `encode` returns them, in order, some thousand texts at a time.
+        """Yield the terms of texts as `encode` returns them, some thousand texts at a time, with its errors.
 
         done: called with the number of finished texts.
-
-        The iterator raises BadValue as `encode` does.
         """
         part = self.query if kind == "query" else self.document
         encoder, top, prompt = self.recipe.encoder, self.recipe._most_terms(kind), self.recipe.prompt(kind)

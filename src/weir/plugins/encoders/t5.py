@@ -58,7 +58,7 @@ class T5:
         return self.module.get_encoder()(**tables), tables["attention_mask"]
 
     def first_words(self, batch: Tokens, words: list[int]) -> Tensor:
-        """Return the scores of `words` (token numbers) as first token of the answer, float32[texts, words]."""
+        """Return the scores of `words` (token numbers) as the answer's first token, float32[texts, words]."""
         torch = require("torch", extra="torch")
         with torch.inference_mode():
             states, mask = self.encoded(batch)
@@ -79,7 +79,9 @@ def _declared_t5(model: str, dtype: str, device: str) -> tuple[Checkpoint, Decla
 
 
 def load_t5(checkpoint: Checkpoint, place: ComputePlace) -> T5:
-    """Return a T5 in memory, in fp32 or bf16; raises BadValue for another dtype, StoreError for missing weights."""
+    """Return a T5 in memory, in fp32 or bf16; raises BadValue for another dtype, StoreError for missing
+    weights.
+    """
     torch = require("torch", extra="torch")
     if place.dtype not in DTYPES:
         raise BadValue(f"T5 computes in {' or '.join(DTYPES)} here, not in {place.dtype}")
@@ -149,7 +151,7 @@ class MonoT5:
 
     @property
     def words(self) -> tuple[str, str]:
-        """The two answer words whose scores are compared: (for "not relevant", for "relevant")."""
+        """The answer words whose scores are compared: (for "not relevant", for "relevant")."""
         if self.token_false is not None and self.token_true is not None:
             return self.token_false, self.token_true
         card = find_card(self.model)
@@ -174,8 +176,8 @@ class MonoT5:
     def load(self, device: str = "auto") -> LoadedMonoT5:
         """Return the model loaded on a device, downloaded if missing.
 
-        Raises DownloadError, StoreError for damaged files, BadValue for an unsupported checkpoint or a vocabulary
-        without an answer word.
+        Raises DownloadError, StoreError for damaged files, BadValue for an unsupported checkpoint or a
+        vocabulary without an answer word.
         """
         self.fetch()
         checkpoint, declared = _declared_t5(self.model, self.dtype, device)
@@ -197,7 +199,7 @@ class MonoT5:
 
 @dataclass(frozen=True, eq=False)
 class LoadedMonoT5:
-    """A monoT5 on a device. `answers` are the tokens for "not relevant" and "relevant"."""
+    """A monoT5 on a device; `answers` are the tokens for "not relevant" and "relevant"."""
 
     encoder: MonoT5
     engine: T5
@@ -224,7 +226,9 @@ class LoadedMonoT5:
 
 @dataclass(frozen=True, eq=False)
 class _Prompts:
-    """A converter of pairs to tokens of 'Query: ... Document: ... Relevant:', cut to `limit` before the last word."""
+    """A converter of pairs to tokens of 'Query: ... Document: ... Relevant:', cut to `limit` before the last
+    word.
+    """
 
     inner: Any
     limit: int
@@ -254,9 +258,10 @@ WINDOW_TEXTS = {"cpu": 16, "cuda": 256}
 
 @dataclass(frozen=True)
 class QuestionWriter:
-    """Settings of a T5 that writes questions on texts, drawn at random by the text and the seed alone.
+    """Settings of a T5 that writes questions about texts, drawn by text and seed alone; on a GPU rounding may
+    change a draw.
 
-    On a GPU rounding may change a draw. Raises BadValue for an unsuitable model or setting.
+    Raises BadValue for an unsuitable model or setting.
     """
 
     model: str = "doc2query"
@@ -314,7 +319,7 @@ class LoadedWriter:
     def questions(
         self, texts: Iterable[Text], done: Callable[[int], None] | None = None
     ) -> Iterator[list[list[str]]]:
-        """Yield, for some texts at a time, a list with the list of questions of each text, in order.
+        """Yield, for some texts at a time in order, each text's list of questions.
 
         done: called with the number of finished texts.
         """
@@ -441,8 +446,9 @@ def monot5(
     A score is log(p(true) / (p(true) + p(false))). Raises BadValue for settings out of range.
 
     model: a name of `weir list models`, a name on the Hugging Face hub, or a folder.
-    depth: documents re-ranked for each query, before the others in their order. None is 100, or all given candidates.
-    max_length: tokens of a pair at most. The document is cut first.
+    depth: documents re-ranked for each query, before the others in their order. None is 100, or all given
+        candidates.
+    max_length: most tokens of a pair. The document is cut first.
     dtype: fp32 or bf16.
     token_false, token_true: words that the checkpoint was trained to answer. None takes the usual ones.
     batch_tokens: tokens of a batch. 0 takes the device's default.

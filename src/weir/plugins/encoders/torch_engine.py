@@ -41,7 +41,7 @@ def _filled_up(x: Tensor) -> Tensor:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return x @ weight.T + bias: x [n, d], weight [m, d], bias [m], result [n, m]."""
+    """Return x @ weight.T + bias, [n, m], for x [n, d], weight [m, d], bias [m]."""
     return require("torch", extra="torch").nn.functional.linear(_filled_up(x), weight, bias)[: x.shape[0]]
 
 
@@ -54,8 +54,8 @@ Attend: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
-    """Return a function that computes each text's attention on a CPU, from queries, keys and values, float[tokens, 3
-    * width], to contexts, float[tokens, width].
+    """Return a function that computes each text's attention on a CPU, from queries, keys and values, [tokens, 3
+    * width], to [tokens, width].
 
     bias: [heads, longest, longest], added to the scores; a text of n tokens takes [:, :n, :n].
     """
@@ -90,9 +90,8 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
 
 
 def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool, device: Any) -> Attend:  # noqa: ANN401 - a torch.device
-    """Return `cpu_attention`'s function for a GPU, by torch's variable-length kernel or on padded texts.
+    """Return the function of `cpu_attention` for a GPU, by torch's variable-length kernel or on padded texts.
 
-    bias: [heads, longest, longest], added to the scores.
     varlen: the kernel may be used (half precision); a bias or hidden tokens exclude it.
     """
     torch = require("torch", extra="torch")
@@ -223,7 +222,8 @@ class TorchEngine:
 
 def torch_engine(weights: Weights, device: str, dtype: str) -> TorchEngine:
     """Return an engine on a device ("cpu", "cuda", "cuda:1") in fp32, bf16 or fp16; raises BadValue for another
-    dtype."""
+    dtype.
+    """
     torch = require("torch", extra="torch")
     place, kind = torch.device(device), torch_dtype("torch", dtype)
     placed = _placed(weights, place, kind)
@@ -303,7 +303,7 @@ class TorchBody(Protocol):
 
     @property
     def padded(self) -> bool:
-        """True if a batch costs its number of texts times its longest text."""
+        """True if a batch costs as much as its texts padded to the longest."""
 
     @property
     def batch_independent(self) -> bool:
@@ -320,8 +320,7 @@ def tensors_as_array(parts: Sequence[Tensor]) -> Float32:
 
 
 def tensor_above(rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
-    """Return (rows, columns, values) of the entries above a threshold or NaN, in row order: int64[n], int64[n],
-    float32[n]."""
+    """Return (rows, columns, values) of entries above a threshold or NaN, in row order: int64, int64, float32."""
     there = ~(rows <= threshold)
     row, column = require("torch", extra="torch").nonzero(there, as_tuple=True)
     return row.cpu().numpy(), column.cpu().numpy(), rows[there].cpu().numpy()
@@ -351,8 +350,10 @@ class TorchModel:
 
 
 def torch_head(head: VectorHead | TokenHead | ClassHead | TermHead, device: str, dtype: str) -> TorchHead:
-    """Return a head as a function (hidden states, batch) -> rows on a device; heads over a vocabulary and TokenHeads
-    that are not precise compute in `dtype`, others in float32."""
+    """Return a head as a function (hidden states, batch) -> rows on a device.
+
+    Vocabulary heads and TokenHeads that are not precise compute in `dtype`, others in float32.
+    """
     torch = require("torch", extra="torch")
     place, kind = torch.device(device), torch_dtype("torch", dtype)
 
@@ -403,7 +404,7 @@ def torch_head(head: VectorHead | TokenHead | ClassHead | TermHead, device: str,
 def pool(h: Tensor, ptr: Int64, pooling: str) -> Tensor:
     """Return hidden states, [tokens, width], pooled to float32[texts, width]; zeros for a text without tokens.
 
-    ptr: int64[texts + 1], offsets of the texts' tokens.
+    ptr: offsets of the texts' tokens.
     pooling: "mean", "cls", "last" or "max".
     """
     torch = require("torch", extra="torch")
@@ -470,7 +471,7 @@ def activated(x: Tensor, activation: str) -> Tensor:
 
 
 def build_torch(checkpoint: Checkpoint, declared: Declared, head: AnyHead) -> TorchModel:
-    """Return the engine of a checkpoint in Weir's own torch layers; raises BadValue for an unknown architecture."""
+    """Return a checkpoint's engine in Weir's own torch layers; raises BadValue for an unknown architecture."""
     place = declared.place
     prepare(place.device)
     if isinstance(head, OwnHead) or not supported(checkpoint):

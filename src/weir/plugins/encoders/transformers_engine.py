@@ -36,7 +36,7 @@ class Padded:
     batch_independent: bool = False
 
     def tables(self, batch: Tokens) -> dict[str, Tensor]:
-        """Return a batch as padded int64 tensors on the device, by the names of the model's arguments."""
+        """Return a batch as padded int64 tensors on the device, by names of the model's arguments."""
         torch = require("torch", extra="torch")
         tables = inputs(batch, self.fill, self.segments)
         return {name: to_device(torch, table, self.device) for name, table in tables.items()}
@@ -106,7 +106,7 @@ def inputs(batch: Tokens, fill: int, segments: bool) -> dict[str, Any]:
 
 
 def transformers_engine(checkpoint: Checkpoint, device: str, dtype: str, head: str = "") -> Padded:
-    """Load a checkpoint in fp32, bf16 or fp16 by transformers, as the body of an engine.
+    """Return a checkpoint loaded by transformers in fp32, bf16 or fp16, as the body of an engine.
 
     head: transformers' automatic class for a model with a head; "" for none.
 
@@ -162,7 +162,7 @@ def load_model(
 
 
 def build_transformers(checkpoint: Checkpoint, declared: Declared, head: AnyHead) -> Engine:
-    """Load a checkpoint by transformers with a head, and return the engine; an OwnHead is the checkpoint's own."""
+    """Return the engine of a checkpoint loaded by transformers with a head; an OwnHead is the checkpoint's own."""
     place = declared.place
     prepare(place.device)
     own = CLASSES[head.kind] if isinstance(head, OwnHead) else ""

@@ -1,2 +1,1 @@
-"""Search by servers of others: HTTP endpoints, Elasticsearch, PostgreSQL, re-ranking services; begin with
-`endpoint.py`."""
+"""Search by others' servers: HTTP endpoints, Elasticsearch, PostgreSQL, re-ranking services."""
