@@ -144,7 +144,7 @@ def align(
     task: the task of `mine`, as the catalogue names it.
     results: a results folder, whose systems are ranked among the published ones.
 
-    Raises BadValue for an unknown task, fewer than three collections, and without a system that has scores on all.
+    Raises BadValue for an unknown task, fewer than three collections, or no system with scores on all.
     """
     tasks = sorted({entry.task for entry in catalogue.entries()})
     if task is not None and task not in tasks:

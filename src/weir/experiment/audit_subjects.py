@@ -58,14 +58,15 @@ def subjects_of(
     training: Sequence[str | Path] = (),
     encoder: str | None = None,
 ) -> list[Subject]:
-    """Return what `weir audit` checks: the collections of a results folder, judgments with run files, or collections.
+    """Return the subjects of `weir audit`: a results folder's collections, judgments with run files, or
+    collections.
 
-    collections: the collection of run files, or where collections of a results folder are now, as NAME=PATH or PATH.
-        A missing one is left out with a RankingWarning.
+    collections: of run files, or where a results folder's are now, as NAME=PATH or PATH; a missing one is
+        left out with a RankingWarning.
     training: collections that systems may have been trained on.
     encoder: a model, to embed queries and find where documents are truncated.
 
-    Raises BadValue for no or invalid targets, and several collections of run files.
+    Raises BadValue for no or invalid targets, or several collections of run files.
     """
     if not targets:
         raise BadValue("nothing to audit; name a collection, a results folder, or judgments and run files")
@@ -201,7 +202,7 @@ def _fused_by_ranks(cell: ResultCell) -> bool:
 
 
 def subject_of_cells(dataset: Dataset, cells: Sequence[ResultCell]) -> Subject:
-    """Return a collection with the rankings of these results (at least one), by system, for an audit."""
+    """Return a collection with the rankings of one or more results, by system, for an audit."""
     subject = _of_dataset(dataset, {cell.called: read_run(cell.run) for cell in cells})
     dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
     unscored = {cell.called: unscored_candidates(cell) for cell in cells}

@@ -68,10 +68,11 @@ def beside(
     """Return, for each collection and measure, the user's means, then the published scores, best first.
 
     name: a publisher, such as "MTEB", words of published models' names, or the path of MTEB's results.
-    published_as: OWN=PUBLISHED for systems, collections and models of MTEB's results; the published scores of such
-        models are included.
+    published_as: OWN=PUBLISHED for systems, collections and models of MTEB's results; adds these models'
+        published scores.
 
-    Raises UnknownName for an unknown publisher, BadValue if nothing published fits, and the errors of `mteb_scores`.
+    Raises UnknownName for an unknown publisher, BadValue if nothing published fits, and the errors of
+    `mteb_scores`.
     """
     text = str(name)
     is_path = isinstance(name, Path) or (("/" in text or text.endswith(".json")) and Path(text).exists())
@@ -190,10 +191,9 @@ OTHER_DATA = "other data"
 
 
 def own_notes(others: Iterable[str], own: str = "own systems") -> list[str]:
-    """Return sentences on how Weir's own scores are made.
+    """Return sentences on how Weir's own scores, called `own`, are made.
 
     others: how collections differ from the published ones, "" if they do not.
-    own: name of the user's systems in tables.
     """
     how = "every judged query counts, and ties stand by descending identifier"
     return [
@@ -209,8 +209,8 @@ def rules_notes(models: Iterable[str]) -> list[str]:
 
 
 def beside_notes(scores: Sequence[BesideScore], own: str = "own systems") -> list[str]:
-    """Return sentences on how scores are made, measures without a published score, collections published under other
-    names, and systems that claim to be a published model.
+    """Return sentences on scoring, measures without a published score, renamed collections, and systems that
+    claim to be a published model.
 
     own: name of the user's systems in tables.
     """
@@ -250,7 +250,9 @@ FOREMOST = 10
 
 
 def foremost(others: Sequence[str], claimed: Collection[str]) -> list[str]:
-    """Return the published systems to show: the first FOREMOST and all in `claimed`; all if that omits only a few."""
+    """Return the published systems to show: the first FOREMOST and all in `claimed`; all if that omits only a
+    few.
+    """
     first = [name for number, name in enumerate(others) if number < FOREMOST or name in claimed]
     return first if len(others) - len(first) > _SHOWN else list(others)
 

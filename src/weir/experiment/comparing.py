@@ -94,16 +94,16 @@ def compare_cells(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return a comparison of systems for each measure on each dataset and, if there are several, across datasets.
+    """Return a comparison of systems for each measure on each dataset and, if there are several, across
+    datasets.
 
     cells: finished results, or their `scores_of_cells`.
     measures: by default all with a better direction.
-    baseline: compare all systems with this one; None compares all pairs.
+    baseline: compare with this system only, by default all pairs.
 
-    Leaves out datasets with one system or without the baseline, and systems without the measure. Across datasets,
-    compares systems that all datasets have. A complete group counts as one dataset if there are others. Raises
-    BadValue if no dataset has two systems and two queries, UnknownName for an unscored measure or an unknown
-    baseline.
+    Leaves out datasets with one system or without the baseline. Across datasets, compares the systems that
+    all have; a complete group counts as one. Raises BadValue if no dataset has two systems and two queries,
+    UnknownName for an unknown measure or baseline.
     """
     grid = cells if isinstance(cells, Mapping) else scores_of_cells(cells)
     comparisons = compare_grid(grid, measures, baseline, method)
@@ -129,8 +129,8 @@ def compare_grid(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return the comparisons of `compare_cells` from {(dataset, system): scores}; [] if the only dataset has one
-    query.
+    """Return the comparisons of `compare_cells` from {(dataset, system): scores}; [] if the only dataset has
+    one query.
 
     Raises BadValue if no dataset has two systems, UnknownName for an unscored measure.
     """
@@ -149,10 +149,9 @@ def compared_tables(
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
 ) -> Iterator[ScoreTable]:
-    """Yield the score table of each comparison that `compare_grid` makes, across collections too, in its order; tables
-    of one query are passed over.
+    """Yield the score table of each comparison by `compare_grid`, in its order, but for tables of one query.
 
-    Takes the arguments of `compare_grid`, and raises its errors when iterated.
+    Raises the same errors when iterated.
     """
     for tables in _tables_of_measures(cells, measures, baseline):
         yield from (t for t in tables if t.comparable)
@@ -195,8 +194,8 @@ def compare_cells_by_group(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> tuple[list[Comparison], list[str]]:
-    """Return (comparisons on all queries, on the macro mean over groups and on each group; sentences on omitted
-    datasets).
+    """Return (comparisons on all queries, on the macro mean over groups and on each group; sentences on
+    omitted datasets).
 
     groups: returns the groups of a result's queries.
     method: by default BY_GROUP.
@@ -239,8 +238,8 @@ MOST_PARTLY = 3
 def lacking_notes(
     cells: Sequence[ResultCell], measures: Iterable[Measure | str] = (), baseline: str | None = None
 ) -> list[str]:
-    """Return sentences on measures, datasets and systems that `compare_cells` omits; raises UnknownName for an
-    unscored measure.
+    """Return sentences on measures, datasets and systems that `compare_cells` omits; raises UnknownName for
+    an unscored measure.
     """
     sentences, by_dataset = [], _by_dataset(cells)
     for measure in _measures_among(cells, measures):
@@ -281,8 +280,8 @@ def lacking_notes(
 def datasets_left_out(
     cells: Sequence[ResultCell], measures: Iterable[Measure | str] = (), baseline: str | None = None
 ) -> list[str]:
-    """Return a sentence on each dataset that `compare_cells` omits by a measure, having one system or no baseline
-    there; raises UnknownName for an unscored measure.
+    """Return a sentence on each dataset that `compare_cells` omits for one system or no baseline; raises
+    UnknownName for an unscored measure.
     """
     wanted, omitted = _measures_among(cells, measures), dict[str, dict[str, list[str]]]()
     called = next((cell.called for cell in cells if (cell.label or cell.system) == baseline), baseline)
@@ -310,7 +309,7 @@ def datasets_left_out(
 def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
     """Return the work of a comparison: measures x (pairs of systems x queries, summed over datasets).
 
-    measures: () for all with a better direction.
+    measures: by default all with a better direction.
     """
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
@@ -325,8 +324,9 @@ def _by_dataset(cells: Sequence[ResultCell]) -> dict[str, dict[str, ResultCell]]
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
-    """Return the names of `measures`, by default of all `measured` with a better direction; raises
-    UnknownName for one that is not `measured`.
+    """Return the names of `measures`, by default of all `measured` with a better direction.
+
+    Raises UnknownName for one that is not `measured`.
     """
     available = list(dict.fromkeys(measured))
     if not (chosen := tuple(measures)):
@@ -345,9 +345,10 @@ def _measures_among(cells: Sequence[ResultCell], measures: Iterable[Measure | st
 
 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
-    """Return {unit: score tables of its datasets} for a comparison across datasets, with the systems that all have.
+    """Return {unit: score tables of its datasets} of the systems that all have; {} for fewer than two
+    systems.
 
-    Units are as by `unit_names`, without `uncounted` tables. {} for fewer than two shared systems.
+    Units are as by `unit_names`, without `uncounted` tables.
     """
     tables = [t for t in tables if not t.uncounted]
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
@@ -359,8 +360,8 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
 
 def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
-    """Return {dataset: the unit it counts for in comparisons across datasets}: its complete group, if others are
-    beside it, else its collection.
+    """Return {dataset: the unit it counts for across datasets}: its complete group, if there are others, else
+    its collection.
 
     datasets: {dataset: its collection, "" for the same name}.
     """
@@ -378,8 +379,8 @@ def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
 def diff_files(
     qrels: Path, paths: tuple[Path, Path], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """Return the differences of two run files, query by query; raises BadValue for a run that answers no judged
-    query.
+    """Return the differences of two run files, query by query; raises BadValue for a run that answers no
+    judged query.
 
     rules: conventions, and the collection whose texts are shown.
     top: number of largest gains, and of largest losses, to list.
@@ -398,10 +399,7 @@ def diff_files(
 def diff_runs(
     qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """Return the differences of two runs, {name: run}, query by query.
-
-    rules, top, errors: see `diff_files`.
-    """
+    """Return the differences of two runs, {name: run}, query by query; else as `diff_files`."""
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(qrels)
 
@@ -436,11 +434,11 @@ def diff_cells(
     """Return the differences of two results, query by query, from their folders.
 
     measure: by default the first that both have.
-    collection: provides texts and judgments, by which both are then scored again.
+    collection: for texts, and judgments to score both again.
     top: see `diff_files`.
 
-    Raises FormatError for an unfinished result; BadValue for different collections, no shared measure, or different
-    judgments without their collection.
+    Raises FormatError for an unfinished result, BadValue for different collections, no shared measure, or
+    different judgments without `collection`.
     """
     cells = open_cell(first), open_cell(second)
     one, other = cells
@@ -512,7 +510,7 @@ def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None, ties: Ties
 
 
 def _shown_name(run: Path) -> str:
-    """Return the name of the system of a result's rankings, of other files `run_name`."""
+    """Return a result's system name, or `run_name` of other files."""
     record = record_of(run.parent) if run_name(run) == run.parent.name else None
     return run_name(run) if record is None else record.name
 
@@ -550,12 +548,11 @@ def gate_inputs(
 
     measures: by default a saved baseline's, else nDCG@10.
     conventions: of run files, by default a saved baseline's or the folder's.
-    systems: names of systems in results folders, () for all.
-    collection: the run files' collection, whose rules apply.
-    fetch: download missing collections.
-    judged: name of the run files' dataset.
+    systems: names in results folders, () for all.
+    collection, judged: the run files' collection, and its name in tables.
 
-    Raises BadValue for unclear paths, FormatError for a missing one, UnknownName for a measure that a baseline lacks.
+    Raises BadValue for unclear paths, FormatError for a missing one, UnknownName for a measure that a
+    baseline lacks.
     """
     qrels, sides = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(sides) != 2:
@@ -623,10 +620,9 @@ def system_of(
 
     paths: a results folder, or judgments and a run.
     measures: by default GATED.
-    conventions, collection, judged: of a run, as in `gate_inputs`.
-    systems, fetch: of a folder, as in `gate_inputs`.
 
-    Raises BadValue for other paths, several systems, and judgments that are missing or changed.
+    Other parameters as for `gate_inputs`. Raises BadValue for other paths, several systems, or judgments that
+    are missing or changed.
     """
     names = [str(m) for m in measures] or [GATED]
     if len(paths) == 2:
@@ -688,12 +684,12 @@ def gate_cases(
     common: bool = False,
     collections: Mapping[str, Dataset] | None = None,
 ) -> tuple[GateCases, list[Note]]:
-    """Return (score tables to gate, one for each measure, dataset and group of queries, then notes).
+    """Return (score tables to gate, one for each measure, dataset and query group, then notes).
 
-    sides: baseline and candidate systems, paired by name. A single one on each side is always a pair.
+    sides: baseline and candidate systems, paired by name, or one of each.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
     common: compare only queries that both sides have with equal judgments.
-    collections: {dataset: collection}, "" for any other dataset; for columns and texts.
+    collections: {dataset: collection}, "" for any other; for columns and texts.
 
     Raises BadValue if the sides do not compare or no query has a group.
     """
@@ -752,9 +748,10 @@ def _texts(collection: Dataset, queries: Ids) -> dict[str, str]:
 
 
 def gateable(cases: GateCases) -> tuple[GateCases, list[Note]]:
-    """Return (tables that a gate can decide, notes on omitted datasets, which have one query).
+    """Return (tables that a gate can decide, notes on omitted datasets of one query); raises BadValue if none
+    is left.
 
-    Keeps groups, and measures that must not fail anywhere. Raises BadValue if nothing is left.
+    Keeps groups, and measures that must not fail anywhere.
     """
     alone = {
         f"{of.dataset} has one query with a value of {of.measure} ({of.queries[0]}), which tells nothing of others": of
@@ -780,10 +777,9 @@ def _other_texts(pair: Mapping[str, Scores]) -> list[Note]:
 def collections_of(
     paths: Sequence[Path], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> dict[str, Dataset]:
-    """Return {name: collection} of results folders, without missing collections; a single one also under "".
+    """Return {name: collection} of results folders, without missing ones; a single one also under "".
 
     collections: where collections are now, as NAME=PATH or PATH.
-    fetch: download missing ones.
 
     Raises UnknownName for a name without results, BadValue for an ambiguous path.
     """

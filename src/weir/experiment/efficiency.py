@@ -41,7 +41,7 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Efficiency:
-    """Quality and costs (times, bytes, memory) of a system on a collection; None for an unrecorded figure."""
+    """Quality and costs of a system on a collection; None for an unrecorded figure."""
 
     quality: Row
     """The mean with its interval."""
@@ -85,38 +85,38 @@ class Efficiency:
 
     @property
     def timed(self) -> bool:
-        """Return True if a search time was measured."""
+        """True if a search time was measured."""
         return self.search_seconds is not None or self.p50_ms is not None
 
     @property
     def compared(self) -> bool:
-        """Return True if enough single queries were timed for a p95, so that medians may be compared."""
+        """True if enough single queries were timed for a p95, so that medians may be compared."""
         return self.p50_ms is not None and self.singles is not None and has_percentile(95, self.singles)
 
     @property
     def machine(self) -> str:
-        """Return processor and cores, such as "Xeon, 8 cores"."""
+        """Processor and cores, such as "Xeon, 8 cores"."""
         return ", ".join(self.hardware.split(", ")[:2])
 
     @property
     def documents_per_second(self) -> float | None:
-        """Return the documents encoded and indexed in a second; None if not timed, or encoded earlier."""
+        """Documents encoded and indexed in a second; None if not timed, or encoded earlier."""
         return _ratio(self.documents, self.index_seconds)
 
     @property
     def bytes_per_million(self) -> float | None:
-        """Return the index's bytes for a million documents; None if unknown."""
+        """The index's bytes for a million documents; None if unknown."""
         each = _ratio(self.index_bytes, self.documents)
         return None if each is None else 1e6 * each
 
     @property
     def queries_per_second(self) -> float | None:
-        """Return the queries answered in a second if all are searched together; None if not timed."""
+        """Queries answered in a second if searched together; None if not timed."""
         return _ratio(self.queries, self.search_seconds)
 
     @property
     def mean_ms(self) -> float | None:
-        """Return the milliseconds per query if all are searched together; None if not timed."""
+        """Milliseconds per query if searched together; None if not timed."""
         seconds = _ratio(self.search_seconds, self.queries)
         return None if seconds is None else 1e3 * seconds
 
@@ -157,8 +157,8 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
 
 
 def timed_singly(systems: Sequence[Efficiency]) -> bool:
-    """Return True if systems are better compared by times of single queries: two have one, or as many as have a time
-    of all together.
+    """Return True if more than one system, or as many as have a time of all queries together, has times of
+    single queries.
     """
     singly, together = (
         sum(1 for one in systems if getattr(one, name) is not None) for name in ("p50_ms", "mean_ms")
@@ -388,7 +388,7 @@ FEW_DOCUMENTS = 100_000
 
 
 def extrapolation(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on sizes for a million documents that are extrapolated from few; "" without any."""
+    """Return a sentence on sizes for a million documents extrapolated from few; "" without any."""
     few = [
         one.documents
         for one in results

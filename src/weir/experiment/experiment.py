@@ -117,12 +117,12 @@ class Cell:
 
     @cached_property
     def adapted(self) -> Retriever:
-        """Return the system with the collection's instruction and settings."""
+        """The system with the collection's instruction and settings."""
         return adapted_to(self.system, self.stages.dataset.name, self.stages.dataset.instruction)
 
     @cached_property
     def stage(self) -> Stage:
-        """Return the description (kind, name, settings) that identifies the stored rankings."""
+        """The description (kind, name, settings) that identifies the stored rankings."""
         declared: dict[str, Any] = {
             **self.stages.asked_by(self.adapted),
             "k": self.k,
@@ -154,9 +154,7 @@ class Cell:
         return f"{self.stages.dataset.name}:{self.stages.dataset.split}"
 
     def standing_name(self) -> str:
-        """Return the name by which the results folder has these rankings, such as of a copied or moved run file; else
-        the system's own.
-        """
+        """Return the results folder's name of these rankings, as of a copied run file, else the system's own."""
         stored = self.stage.found(self.stages.root)
         scored = [] if stored is None else [record for _, record in records_in(stored[0], SCORES)]
         names = {
@@ -177,7 +175,8 @@ class Cell:
         return stored[0], [rows[name] for name in names]
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
-        """Compute missing rankings and scores under a lock, delete outdated scores; return (folder, rows of means).
+        """Compute missing rankings and scores under a lock, delete outdated scores; return (folder, rows of
+        means).
 
         wait: False returns None at once if another process computes the cell.
         """
@@ -330,7 +329,9 @@ DEPTH = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """The share of a grid's cells that one of several processes computes first; raises BadValue unless 1 to `of`."""
+    """The part of a grid that one of several processes computes first; raises BadValue unless `number` is
+    from 1 to `of`.
+    """
 
     number: int
     """From 1 to `of`."""
@@ -354,7 +355,7 @@ class Share:
         return f"{self.number}/{self.of}"
 
     def order(self, cells: int) -> list[int]:
-        """Return the positions, from 0, of all cells in the order to compute them: the share's, the later, the
+        """Return the positions of all cells in the order to compute them: from the share's on, then the
         earlier.
         """
         start = cells * (self.number - 1) // self.of
@@ -363,7 +364,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Number of machines of a cluster, and of cells (a system on a dataset) that they compute at once, all together."""
+    """Numbers of a cluster's machines, and of cells (a system on a dataset) that they compute at once."""
 
     machines: int
     cells: int
@@ -384,8 +385,8 @@ CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
 
 
 def cluster_at(address: str) -> Cluster:
-    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName for an unregistered
-    scheme.
+    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName for an
+    unregistered scheme.
     """
     return CLUSTERS.get(address.partition(":")[0])(address)
 
@@ -394,8 +395,7 @@ def _silent(stage: str, done: int, total: int) -> None: ...
 
 
 def distinct_datasets(loaded: Iterable[Dataset]) -> list[Dataset]:
-    """Return the datasets, each split once; raises BadValue for two datasets of one name, unless both are in memory
-    and of different splits."""
+    """Return the datasets, each split once; raises BadValue for two of one name, except splits in memory."""
     distinct: dict[tuple[str, str], Dataset] = {}
     for dataset in loaded:
         distinct.setdefault((dataset.name, dataset.split), dataset)
@@ -411,7 +411,7 @@ def distinct_datasets(loaded: Iterable[Dataset]) -> list[Dataset]:
 
 
 def split_names(datasets: Sequence[Dataset]) -> list[str]:
-    """Return the name of each dataset, followed by its split, as in scifact:dev, if several splits have the name."""
+    """Return each dataset's name, followed by its split, as in scifact:dev, if several splits have the name."""
     splits = Counter(dataset.name for dataset in datasets)
     return [one.name + f":{one.split}" * (splits[one.name] > 1) for one in datasets]
 
@@ -472,11 +472,13 @@ class Experiment:
         )
 
     def execute(self, at: Path | str, watch: Watch = _silent, on: str | None = None) -> list[Row]:
-        """Compute missing results of the grid in the folder `at`; return its rows of means, groups of datasets last.
+        """Compute missing results of the grid in the folder `at`; return its rows of means, groups of
+        datasets last.
 
         on: address of a cluster, such as ray or ray://host:10001.
 
-        The same call continues after an interruption; processes may share a folder. Raises the errors of `complete`.
+        The same call continues after an interruption; processes may share a folder. Raises the errors of
+        `complete`.
         """
         cells = self.complete(at, watch, on=on)
         return rows_with_groups([cell for cell in each_result_once(cells) if cell.rows])
@@ -484,13 +486,14 @@ class Experiment:
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
-        """Compute missing results of the grid in the folder `at`; return a result for each dataset and system.
+        """Compute missing results of the grid in the folder `at`; return a result for each dataset and
+        system.
 
         share: cells to begin with; results that other processes still compute are then left out.
         on: address of a cluster, such as ray.
 
-        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError for a
-        folder that cannot be written.
+        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError
+        for an unwritable one.
         """
         if is_address(at):
             raise BadValue(
@@ -547,8 +550,8 @@ class Experiment:
                     at.rmdir()
 
     def finished(self, at: Path | str) -> list[ResultCell]:
-        """Return the finished results in the folder `at`, computing none; raises the WeirErrors of datasets and
-        systems.
+        """Return the finished results in the folder `at`, computing none; raises the WeirErrors of datasets
+        and systems.
         """
         measures = measures_of(self.measures)
         cells = [(cell.finished(measures), cell) for cell in self.cells(path_of(at), _silent)]
@@ -557,7 +560,7 @@ class Experiment:
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
         """Return the distinct datasets, with groups replaced by their members.
 
-        Raises the errors of `load`, FormatError for damaged or missing documents, BadValue for two datasets or splits
+        Raises the errors of `load`, FormatError for damaged or missing documents, BadValue for two datasets
         of one name.
         """
         loaded: list[Dataset] = []
@@ -592,8 +595,8 @@ class Experiment:
                 )
 
     def parsed_systems(self) -> list[Retriever]:
-        """Return the distinct systems; raises UnknownName or BadValue for an invalid one, BadValue for two of one
-        name.
+        """Return the distinct systems; raises UnknownName or BadValue for an invalid one, BadValue for two of
+        one name.
         """
         by_name: dict[str, Retriever] = {}
         systems = one_session(
@@ -622,7 +625,8 @@ class Experiment:
 
         at: results folder; None stores nothing.
 
-        Raises BadValue for an empty grid or a bad k, UnknownName for an unknown name, and the errors of loading.
+        Raises BadValue for an empty grid or a bad k, UnknownName for an unknown name, and the errors of
+        loading.
         """
         self.refuse_empty()
         systems = self.parsed_systems()
@@ -711,10 +715,9 @@ OPENED_FIRST_BYTES = 1 << 24
 
 
 def refuse_other_runs(system: Retriever, dataset: Dataset) -> None:
-    """Raise BadRanking or FormatError if rankings that a system or a part of it reads from a file are of another
-    dataset, and the reader's errors for a missing file.
+    """Raise BadRanking or FormatError if rankings that a system reads from a file are of another dataset.
 
-    Files larger than OPENED_FIRST_BYTES are not read.
+    Raises the reader's errors for a missing file; does not read files above OPENED_FIRST_BYTES.
     """
     if isinstance(system, StoredRun):
         adapted = system.adapted_to(dataset.name, dataset.instruction)

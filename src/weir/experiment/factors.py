@@ -74,10 +74,11 @@ class _Grid:
 
 
 def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, ...]]:
-    """Return (design with a system for each combination of settings, sentences on systems and levels left out).
+    """Return (design with a system for each combination of settings, sentences on systems and levels left
+    out).
 
-    Factors are the settings in which systems' names differ. Raises BadValue if none remains, or two systems have the
-    same levels.
+    Factors are settings in systems' names. Raises BadValue if none remains, or two systems have the same
+    levels.
     """
     # Omitted settings have their default. Systems of an unusual number of parts are left out, unless they only
     # lack the last re-ranker of a complete grid; so are systems of other kinds, if the commonest kind alone
@@ -293,7 +294,7 @@ Twins: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
-    """Return the names of factors in a comma-separated text or list; () for True, False and "", which mean all."""
+    """Return the factors in a comma-separated text or list; () for True, False and "", which mean all."""
     if isinstance(factors, bool):
         return ()
     names = factors.split(",") if isinstance(factors, str) else list(factors)
@@ -311,7 +312,9 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 
 
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
-    """Return {dataset: pairs of systems with the same prompts and rankings there, despite different settings}."""
+    """Return {dataset: pairs of systems with the same prompts and rankings there, despite different
+    settings}.
+    """
     pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
     for cell in cells:
@@ -328,11 +331,7 @@ def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]
 
 
 def twin_notes(twins: Twins, titles: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each pair of systems whose different settings have no effect on a dataset.
-
-    twins: from `twin_systems`.
-    titles: {system: name to show}.
-    """
+    """Return a sentence for each pair from `twin_systems`; `titles` is {system: name to show}."""
     return [
         f"{titles.get(one, one)} and {titles.get(other, other)} ask and read exactly the same on {dataset}: what they "
         "differ in has no meaning there"
@@ -369,10 +368,8 @@ def study_cells(
     measures: Iterable[Measure | str] = (),
     method: ComparisonMethod | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all datasets
-    have.
-
-    factors: names, by default all.
+    """Return a study of factors, by default all, for each measure and dataset, and across datasets, of the
+    systems that all have.
 
     Raises BadValue if systems form no grid, levels have equal results, or no dataset has two shared queries;
     UnknownName for a factor or measure.
@@ -393,9 +390,9 @@ def study_factors(
     method: ComparisonMethod | None = None,
     twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all have.
+    """Return a study of factors for each measure and dataset, and across datasets, from {(dataset, system):
+    scores}.
 
-    scores: {(dataset, system): scores}.
     twins: from `twin_systems`.
 
     A complete group counts as one collection. Raises the errors of `study_cells`.

@@ -31,8 +31,8 @@ _META, _PREDICTIONS = "model_meta.json", "_predictions.json"
 def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
     """Return the scores in a result file of MTEB, or in all such files below a folder.
 
-    Several revisions of a model are named MODEL@REVISION or MODEL@PATH, subsets of a task TASK#SUBSET. Raises
-    FormatError for other files, no result, and means beyond 0 to 1.
+    Several revisions are named MODEL@REVISION or MODEL@PATH, subsets TASK#SUBSET. Raises FormatError for
+    other files, no result, or means outside 0..1.
     """
     files = [path] if path.is_file() else sorted(path.rglob("*.json"))
     files = [file for file in files if not file.name.endswith((_META, _PREDICTIONS))]

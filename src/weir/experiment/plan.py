@@ -107,9 +107,7 @@ def _walk(system: Retriever) -> Iterator[Node]:
 
 
 def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
-    """Yield (part of the system, its encoding) for each index whose documents several processes can encode in
-    shares.
-    """
+    """Yield (part of the system, its encoding) for each index that processes can encode in shares."""
     if isinstance(system, Composite):
         for part in system.components():
             if not part.over:
@@ -127,7 +125,7 @@ def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
 def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64, Int64]:
     """Return (candidates that a re-ranker receives, candidates that it scores), int64[queries] each.
 
-    Candidates of pools and stored runs are counted; other systems are assumed to find all permitted documents.
+    Other systems than pools and stored runs are assumed to find all permitted documents.
     """
     first, queries, corpus = system.first, dataset.queries, dataset.corpus
     room = rerank_room(system, queries, k, corpus)
@@ -192,7 +190,7 @@ _NOT_HERE = "not on this machine: probed with made texts of the published length
 
 @dataclass(frozen=True)
 class Planned:
-    """The estimated costs of a system on a collection, with ranges; None for an unknown figure."""
+    """Estimated costs of a system on a collection, with ranges; None for an unknown figure."""
 
     dataset: str
     system: str
@@ -227,7 +225,7 @@ class Planned:
 def planned_total(plans: Sequence[Planned]) -> tuple[int, float, float | None] | None:
     """Return (prompts, tokens, dollars) of all language models in a plan; None without any.
 
-    Counts shared prompts once; dollars sum known prices, None without any.
+    Counts shared prompts once; dollars are None if no price is known.
     """
     most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
     for one in plans:
@@ -848,6 +846,6 @@ def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: fl
 
 
 def _seconds_at(one: Planned, end: int) -> float:
-    """Return the seconds of index and search at an end of their ranges, 0 or 1."""
+    """Return the seconds of index and search at the low (0) or high (1) end of their ranges."""
     costs = ((one.index_seconds, one.index_range), (one.search_seconds, one.search_range))
     return sum((value or 0.0) if ends is None else ends[end] for value, ends in costs)

@@ -49,8 +49,8 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
 
     ptr: int64[queries + 1], row offsets; rows by descending score, ties by ascending identifier.
 
-    Scores are rounded. A score at most 0.0001 below the one before it, as lowered, is tied with it: the first of a
-    chain of ties loses 0.000001, the second 0.000002, and so on.
+    A rounded score at most 0.0001 below the one before it, as lowered, is tied with it: ties lose 0.000001,
+    0.000002, and so on.
     """
     # A score no more than 1e-4 below the one before it, which may have been lowered itself, is lowered by 1e-6 more
     # than that one was. If a float is too coarse for the step the scores stay tied, and trec_eval's descending
@@ -75,10 +75,8 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
 
 
 def close_queries(run: Run, ties: str, cutoff: int | None) -> int:
-    """Return the number of queries with unequal scores that a publisher's rule ties, among the first `cutoff` ranks.
-
-    ties: a rule of `Publisher`.
-    cutoff: None for all ranks.
+    """Return the number of queries with unequal scores, in the first `cutoff` ranks, that a tie rule of
+    `Publisher` makes equal.
     """
     longest = int(np.diff(run.ptr).max(initial=0))
     within = {"anserini": 2e-4 + 2e-6 * longest, "trec9": 0.0}.get(ties, -1.0)  # as in `lowered`
@@ -116,18 +114,17 @@ class PublishedScore:
 
     @property
     def value(self) -> float:
-        """Return the score as a number."""
+        """The score as a number."""
         return float(self.printed)
 
     @property
     def decimals(self) -> int:
-        """Return the number of decimals that the source printed."""
+        """Number of decimals that the source printed."""
         return len(self.printed.partition(".")[2])
 
     def tolerance(self, decimals: int | None = None) -> float:
-        """Return the largest difference that counts as equal: half a unit of the last printed decimal.
-
-        decimals: compare at most so many.
+        """Return the largest difference that counts as equal: half a unit of the last printed decimal, or of
+        `decimals` if fewer.
         """
         compared = self.decimals if decimals is None else min(decimals, self.decimals)
         return 0.5 * 10.0**-compared * (1 + 1e-9)  # the edge itself agrees, whatever the binary fraction
@@ -181,12 +178,11 @@ def published(
 ) -> tuple[PublishedScore, ...]:
     """Return the published scores of a collection, model and measure, None for any; () if there are none.
 
-    dataset: a name or reference, also of a copy or with a split, or a path, whose collection is recognised by its
-        judgments.
+    dataset: a name, a reference, or a path, whose collection is recognised by its judgments.
     model: a whole name, or words that only one model has.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without a
-    collection.
+    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path
+    without a collection.
     """
     name = None if model is None else model_named(model)
     place, split = (None, None) if dataset is None else _published_place(dataset)
@@ -219,7 +215,8 @@ def _published_place(dataset: str | Path) -> tuple[str, str | None]:
 
 
 def model_named(text: str, datasets: Collection[str] = ()) -> str:
-    """Return the full name of the published model that a text names, with or without publisher, or by some words.
+    """Return the full name of the published model that a text names, with or without publisher, or by some
+    words.
 
     datasets: prefer models with scores on these published collections.
 
@@ -272,9 +269,9 @@ class PublishedNames:
 
         given: scores of MTEB's results, whose models and tasks may be named too.
 
-        A system or model of Weir as PUBLISHED means all models that it should reproduce. A collection may end in a
-        split, as in TASK#de:dev. Raises UnknownName for a name not in these results or not published, BadValue for
-        words that fit several models, and for a text without "=".
+        A system or model of Weir as PUBLISHED means all models that it should reproduce; a collection may end
+        in a split, as in TASK#de:dev. Raises UnknownName for an unknown or unpublished name, BadValue for
+        ambiguous words or a text without "=".
         """
         systems = {name: {cell.label or cell.system, cell.system} for cell in cells
                    for name in (cell.system, cell.label, cell.title) if name}  # fmt: skip
@@ -331,8 +328,7 @@ class PublishedNames:
         return PublishedNames(models, collections, split_of)
 
     def place_of(self, cell: ResultCell) -> tuple[Reported, str]:
-        """Return (a result's dataset and split as published scores name them, how its data differ from the
-        published, "" if they do not)."""
+        """Return (published name and split of a result's dataset, how its data differ, "" if they do not)."""
         name = self.collections.get(cell.dataset, "")
         if not name and cell.collection in _tasks():
             name = _tasks()[cell.collection]
@@ -341,7 +337,7 @@ class PublishedNames:
         return known, not_as_published(cell, name)
 
     def claimed(self, system: str, dataset: str) -> tuple[str, ...]:
-        """Return the published models named by the user for a system, else the models that it should reproduce."""
+        """Return the published models that the user names for a system, else those that it should reproduce."""
         return self.models[system] if system in self.models else claimed(system, dataset)
 
 
@@ -417,7 +413,7 @@ class Reported:
 
 
 def task_collection(task: str, subset: str = "default") -> str:
-    """Return the name of a collection that is a subset of a task of MTEB: TASK, or TASK#de."""
+    """Return the name of a subset of a task of MTEB: TASK, or TASK#de."""
     return task if subset == "default" else f"{task}#{subset}"
 
 
@@ -428,8 +424,7 @@ def _tasks() -> dict[str, str]:
 
 
 def reported(dataset: str, split: str) -> Reported:
-    """Return a dataset and split as published scores name them, such as scifact for hf:mteb/scifact or MTEB's
-    SciFact."""
+    """Return a dataset and split by their published names, such as scifact for hf:mteb/scifact."""
     dataset = _tasks().get(dataset, dataset)
     called = {catalogue.without_revision(dataset), f"{dataset}:{split}"}
     for name, facts in toml_facts("collections.toml").items():
@@ -465,18 +460,18 @@ def _reported_by_counts(
 
 
 def reported_of(cell: ResultCell, name: str = "") -> Reported:
-    """Return a result's dataset and split as published scores name them; raises FormatError for damaged records.
+    """Return a result's dataset and split by their published names; raises FormatError for damaged records.
 
-    name: published name of its collection, by default its own.
+    name: of its collection, by default its own.
 
-    A collection without published scores is named as the only known one with equal numbers of documents and of
-    judgments by grade, if any.
+    An unpublished collection gets the name of the only one with equal numbers of documents and of judgments
+    by grade, if any.
     """
     return _reported_by_counts(name or cell.collection, cell.split, cell.grades, cell.documents)
 
 
 def places_of(cells: Sequence[ResultCell], names: PublishedNames) -> dict[str, tuple[Reported, str]]:
-    """Return {dataset or complete group: (its published name, how its data differ from the published, "" if equal)}."""
+    """Return {dataset or complete group: (its published name, how its data differ, "" if equal)}."""
     places: dict[str, tuple[Reported, str]] = {}
     for cell in cells:
         _, before = places.get(cell.dataset, (None, ""))
@@ -491,8 +486,7 @@ def places_of(cells: Sequence[ResultCell], names: PublishedNames) -> dict[str, t
 
 
 def known_as(name: str, published_name: str, declared: bool = False) -> str:
-    """Return a sentence that a collection is published under another name; "" if the names are equal, also but for
-    a split of the collection.
+    """Return a sentence that a collection is published under another name; "" if equal, except for a split.
 
     declared: the user says so.
     """
@@ -536,17 +530,17 @@ def _scores() -> tuple[PublishedScore, ...]:
 
 
 def facts_table(name: str) -> Iterator[list[str]]:
-    """Yield the cells of each row of a TSV file of Weir's package, without its header."""
+    """Yield the cells of each row of a packaged TSV file, without its header."""
     text = (files("weir.experiment") / "facts" / name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])
 
 
 @cache
 def toml_facts(name: str) -> dict[str, Any]:
-    """Return the content of a TOML file of Weir's package."""
+    """Return the content of a packaged TOML file."""
     return tomllib.loads((files("weir.experiment") / "facts" / name).read_text(encoding="utf-8"))
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the set of words and version numbers in a name, in lower case."""
+    """Return the words and version numbers in a name, in lower case."""
     return frozenset(re.findall(r"[a-z0-9.+]+", text.lower()))

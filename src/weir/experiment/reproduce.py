@@ -126,19 +126,19 @@ def reproduce(
     published_as: Sequence[str] = (),
     collections: Sequence[str | Path | Dataset] = (),
 ) -> list[PublishedCheck]:
-    """Return a check of each mean of finished results and complete groups against each published score that it should
-    reproduce. Without such a score one check says why.
+    """Return a check of each mean of finished results and complete groups against each published score to
+    reproduce, or one that says why there is none.
 
     model: compare the only system with this published model instead, by name or unique words.
     decimals: compare at most so many decimals.
     nearest: add the three nearest published scores of other systems.
-    systems, datasets: only these, by default all.
+    systems, datasets: by default all.
     published_as: OWN=PUBLISHED for systems and collections, such as "mine=minilm-l6 v2".
     collections: where collections are now, as NAME=PATH or PATH.
 
-    A result that differs is scored again by the publisher's rules if its collection is on this machine. Raises
-    FormatError without a result, UnknownName for an unknown model, system, dataset or collection, BadValue for an
-    ambiguous model, a model and several systems, or a collection of other judgments.
+    A differing result is scored again by the publisher's rules if its collection is here. Raises FormatError
+    without a result, UnknownName for an unknown name, BadValue for an ambiguous model, a model and several
+    systems, or a collection of other judgments.
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
@@ -275,14 +275,14 @@ class _Rescored:
         return self._read is not None
 
     def mean_under(self, scoring: Scoring) -> float | None:
-        """Return the mean by other rules; None if the collection is not on this machine."""
+        """Return the mean by other rules; None if the collection is not here."""
         if self._read is None:
             return None
         run, qrels, k = self._read
         return defined_mean(rescored(run, qrels, scoring, k), scoring.measure)
 
     def is_beyond(self, claim: PublishedScore, row: Row, decimals: int | None) -> bool:
-        """Return True if the rankings alone show that neither ties nor the publisher's rules give the published
+        """Return True if the rankings alone rule out that ties or the publisher's rules give the published
         score.
         """
         measure, rules = parse_measure(row.measure), publisher_of(claim.model)
@@ -305,9 +305,7 @@ class _Rescored:
         return not low - claim.tolerance(decimals) <= claim.value <= high + claim.tolerance(decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return a note on ties that the result's depth cuts; "" without any, or if they were searched or cannot be
-        read.
-        """
+        """Return a note on ties cut at the result's depth; "" without any, or if searched or unreadable."""
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 

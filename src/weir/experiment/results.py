@@ -85,7 +85,7 @@ _SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 @dataclass(frozen=True)
 class GridOrder:
-    """The datasets and systems of a results folder in the order in which they were run."""
+    """Datasets and systems of a results folder in the order in which they were run."""
 
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
@@ -139,14 +139,14 @@ def _read_order(root: Path) -> tuple[GridOrder, str]:
 
 
 def order_damage(root: Path) -> str:
-    """Return a sentence if the order recorded in a results folder cannot be read; "" otherwise."""
+    """Return a sentence if a folder's recorded order cannot be read, else ""."""
     return _read_order(root)[1]
 
 
 def split_mark(dataset: str, split: str, of: object) -> str:
     """Return "dataset:split of", a key that tells collections of one name apart.
 
-    of: the fingerprint of the collection's documents, or its path.
+    of: the fingerprint of its documents, or its path.
     """
     return f"{dataset}:{split} {of}"
 
@@ -162,10 +162,10 @@ def keep_order(
 ) -> tuple[GridOrder, GridOrder]:
     """Append datasets and systems to the order file of a results folder; return the order before and after.
 
-    judgments: {split: fingerprint} of judgments that become current, by `split_mark`.
-    labels: {system: label}. Another system with the same label loses it.
+    judgments, versions: {`split_mark`: fingerprint} of judgments, and of documents and queries, that become
+        current.
+    labels: {system: label}, taken from other systems with the same label.
     asked: (dataset:split, system) of each requested result.
-    versions: {split: fingerprints of its documents and queries} that become current, by `split_mark` with the place.
     """
     with locked(root / f".{ORDER}.lock"):
         before = GridOrder.read(root)
@@ -275,22 +275,22 @@ class ResultCell:
 
     @property
     def called(self) -> str:
-        """Return the system's name as notes and tables show it."""
+        """The system's name as notes and tables show it."""
         return self.title or self.label or self.system
 
     @property
     def run(self) -> Path:
-        """Return the path of the rankings; raises FormatError for a pipe or a link out of the folder."""
+        """Path of the rankings; raises FormatError for a pipe or a link out of the folder."""
         return rankings_file(self.folder, self.ranked)
 
     @property
     def collection(self) -> str:
-        """Return the collection's recorded name, without split or hash."""
+        """The collection's recorded name, without split or hash."""
         return str(self.scored[-1][1].facts["dataset"])
 
     @property
     def origin(self) -> Origin:
-        """Return the origin of the scores: judgments, collection, split, system and depth."""
+        """Judgments, collection, split, system and depth of the scores."""
         return Origin(
             digest=self.judgments,
             collection=self.unit or self.collection,
@@ -309,19 +309,17 @@ class ResultCell:
 
     @property
     def asked(self) -> str:
-        """Return hashes of judgments and queries, equal for one collection under several names; "" without
-        judgments.
-        """
+        """Hashes of judgments and queries, equal for a collection under several names; "" without judgments."""
         return self.origin.asked if self.rows else ""
 
     @property
     def conventions(self) -> str:
-        """Return the conventions of the scores, as text."""
+        """The conventions of the scores, as text."""
         return self_match_rule(dict(self.settings).get("self_match", "keep"))
 
     @property
     def judgments(self) -> str:
-        """Return the fingerprint of the judgments that gave the scores."""
+        """The fingerprint of the judgments that gave the scores."""
         return str(self.scored[-1][1].declared["qrels"])
 
     @property
@@ -330,14 +328,14 @@ class ResultCell:
 
     @property
     def grades(self) -> dict[float, int]:
-        """Return {grade: number of judgments}; {} if not recorded. Raises FormatError for a damaged record."""
+        """{grade: number of judgments}; {} if not recorded. Raises FormatError for a damaged record."""
         with as_weir_writes_it(self.folder):
             grades = self.scored[-1][1].facts.get("grades", {})
             return {float(grade): int(number) for grade, number in grades.items()}
 
     @property
     def documents(self) -> int | None:
-        """Return the collection's number of documents; None if not recorded. Raises FormatError for a damaged
+        """The collection's number of documents; None if not recorded. Raises FormatError for a damaged
         record.
         """
         with as_weir_writes_it(self.folder):
@@ -349,12 +347,12 @@ class ResultCell:
 
     @property
     def longest(self) -> int:
-        """Return the length of the longest ranking; `depth` if not recorded."""
+        """Length of the longest ranking; `depth` if not recorded."""
         return int(self.scored[-1][1].facts.get("longest") or self.depth)
 
     @property
     def whole(self) -> bool:
-        """Return True if the rankings are recorded to have all relevant documents."""
+        """True if the rankings are recorded to have all relevant documents."""
         return self.scored[-1][1].facts.get("whole") is True
 
     @property
@@ -364,13 +362,13 @@ class ResultCell:
 
     @property
     def cut(self) -> int | None:
-        """Return the length of nearly all rankings if shorter than requested, else None."""
+        """Length of nearly all rankings if shorter than requested, else None."""
         cut = self.scored[-1][1].facts.get("cut")
         return None if cut is None else int(cut)
 
     @property
     def tied_beyond(self) -> int | None:
-        """Return the number of queries with documents beyond rank k that tie with rank k; None if not recorded."""
+        """Number of queries in which documents beyond rank k tie with rank k; None if not recorded."""
         seen = self.ranked.facts.get(TIED_BEYOND_K)
         return seen if isinstance(seen, int) and not isinstance(seen, bool) else None
 
@@ -476,10 +474,10 @@ def _equivalent(text: str, names: Collection[str]) -> set[str]:
 def chosen_cells(
     cells: Sequence[ResultCell], datasets: Sequence[str] = (), systems: Sequence[str] = ()
 ) -> list[ResultCell]:
-    """Return the results of these datasets and systems, with unique dataset names.
+    """Return the results of these datasets and systems, by default all, with unique dataset names.
 
-    datasets: by default all; a group means its members, NAME:SPLIT one split.
-    systems: names, labels or unique prefixes, by default all.
+    datasets: a group means its members, NAME:SPLIT one split.
+    systems: as for `of_systems`.
 
     Raises UnknownName for an absent dataset or system, BadValue for an ambiguous text.
     """
@@ -509,8 +507,8 @@ def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
 def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
     """Return (unique dataset name, collection's name) of each result.
 
-    The collection's name gets the split, as in scifact:dev, a hash, as in kb [1a2b3c], with "older" for an older
-    version, or the rule for self-matches, if several occur. Older versions leave the name to the newest.
+    If several occur, a name gets the split, as in scifact:dev, a hash, as in kb [1a2b3c], with "older" for an
+    older version, or the rule for self-matches.
     """
     texts: dict[tuple[object, ...], dict[object, None]] = {}
     splits: dict[str, set[str]] = {}
@@ -560,8 +558,8 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
 
 
 def with_repeats(cells: Iterable[ResultCell]) -> list[ResultCell]:
-    """Return the results; in each row, `repeats` names the dataset that counts instead in means (newer, or of equal
-    queries and judgments), else "", and `older` is set.
+    """Return the results with `repeats` in each row: the dataset that counts instead in means (newer, or of
+    equal queries and judgments), else "".
     """
     # One choice for all that is shown of these results, whatever the measure: by systems, as depths do not add.
     cells = list(cells)
@@ -587,7 +585,7 @@ def scored_measures(cells: Iterable[ResultCell]) -> tuple[str, ...]:
 
 
 def check_scored(measures: Iterable[str], scored: Iterable[str]) -> None:
-    """Raise UnknownName for a measure that is not among those `scored` in a results folder."""
+    """Raise UnknownName for a measure that is not `scored` in a results folder."""
     known = tuple(scored)
     for name in measures:
         if name not in known:
@@ -607,7 +605,8 @@ def _called(cell: ResultCell, dataset: str, unit: str = "") -> ResultCell:
 
 
 def open_cell(folder: Path | str) -> ResultCell:
-    """Return the finished result in a folder such as results/scifact/bm25-fa19b4d424, or in a folder that holds one.
+    """Return the finished result in a folder such as results/scifact/bm25-fa19b4d424, or in a folder that
+    holds one.
 
     Raises FormatError if there is none, BadValue for several, or one scored on several splits.
     """
@@ -638,12 +637,12 @@ def open_cell(folder: Path | str) -> ResultCell:
 
 
 def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
-    """Return the run files in a folder, by file name; [] for a results folder, a file, and if there are none.
+    """Return the run files in a folder, by file name; [] for a results folder, a file, or without any.
 
     names: files to return, without suffixes; () for all.
 
-    Raises BadValue for two of one name, UnknownName for a missing one among others. Skips hidden files; warns
-    (LossWarning) of other files.
+    Raises BadValue for two of one name, UnknownName for a missing one. Skips hidden files; warns
+    (LossWarning) of others.
     """
     if not folder.is_dir() or any(next(folder.glob(f"{at}{RECORD}"), None) for at in ("", "*/", "*/*/")):
         return []
@@ -665,8 +664,8 @@ def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
 def runs_in(folder: Path) -> list[Path]:
     """Return the run file of a result, or of each system on a collection; of any other folder its run files.
 
-    Raises FormatError without either, BadValue for several collections or splits. Warns (RankingWarning) of results
-    omitted for a smaller k, (LossWarning) of other files than runs.
+    Raises FormatError without either, BadValue for several collections or splits. Warns (RankingWarning) of
+    results omitted for a smaller k, (LossWarning) of other files.
     """
     if (folder / RECORD).exists() or run_file(folder).exists():
         return [rankings_file(folder, record_of(folder))]
@@ -684,10 +683,10 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = None) -> None:
-    """Raise BadValue if run files, by their records, rank other documents for other queries than each other or
-    `dataset`.
+    """Raise BadValue if run files, by their records, rank other documents for other queries than each other
+    or `dataset`.
 
-    Warns (RankingWarning) if only documents or queries differ, or only some files lack self-matches.
+    Warns (RankingWarning) if only documents, queries or the rule for self-matches differ.
     """
     first: tuple[Path, object, object] | None = None
     kept: dict[bool, Path] = {}
@@ -736,7 +735,9 @@ def _cells_of(folder: Path) -> list[ResultCell]:
 
 
 def cell_of(folder: Path, rows: Sequence[Row], split: str) -> ResultCell:
-    """Return the finished result of a split in a folder, with these rows; raises StoreError if it was removed."""
+    """Return the finished result of a split in a folder, with these rows; raises StoreError if it was
+    removed.
+    """
     alike = (cell for cell in _cells_in(folder) if cell.split == split and bool(rows) == bool(cell.rows))
     cell = next((cell for cell in alike if all(row in cell.rows for row in rows)), None)
     if cell is None:
@@ -769,7 +770,7 @@ def finished_and_lacking(
 ) -> tuple[list[ResultCell], list[str]]:
     """Return (finished results, sentences on missing results, unreadable records and unscored rankings).
 
-    datasets, systems: mention only these; see `chosen_cells`.
+    datasets, systems: mention only these, as by `chosen_cells`.
 
     Raises FormatError without a result.
     """
@@ -794,7 +795,7 @@ def finished_and_lacking(
 def missing_results(root: Path, datasets: Sequence[str] = (), systems: Sequence[str] = ()) -> list[str]:
     """Return one sentence on the requested results that are missing; [] if none is.
 
-    datasets, systems: see `chosen_cells`.
+    datasets, systems: as for `chosen_cells`.
     """
     return _missing(GridOrder.read(root), _by_folder(root)[0], datasets, systems)
 
@@ -827,9 +828,8 @@ def _first_named(names: Sequence[str]) -> str:
 
 
 def nothing_finished(root: Path, missing: Sequence[str]) -> FormatError:
-    """Return the error that a run began in a folder and finished nothing.
-
-    missing: from `missing_results`.
+    """Return the error that a run began in a folder and finished nothing; `missing` is from
+    `missing_results`.
     """
     return FormatError(root, "no finished result of weir run", f"one or more: {missing[0]}")
 
@@ -877,7 +877,7 @@ def _damage(path: Path) -> list[str]:
 
 
 def no_folder(root: Path) -> str:
-    """Return a phrase that says why a path is no results folder; raises FormatError for a pack of results."""
+    """Return a phrase on why a path is no results folder; raises FormatError for a pack of results."""
     refuse_pack(root)
     return "a file" if root.exists() else "no such folder"
 
@@ -951,7 +951,8 @@ def damaged_records(root: Path) -> list[str]:
 
 
 def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:
-    """Return a result's collection, loaded: `collection`, unchecked, else from its recorded place or the catalogue.
+    """Return a result's collection, loaded: `collection`, unchecked, else from its recorded place or the
+    catalogue.
 
     None if neither has the recorded content; downloads nothing. Raises the errors of `load` for `collection`.
     """
@@ -976,7 +977,7 @@ def recorded_place(cell: ResultCell) -> str:
 
 
 def place_to_name(cell: ResultCell) -> str:
-    """Return a result's collection for a command on another machine: the catalogue's name if its content is equal,
+    """Return a result's collection for a command on another machine: its catalogue name if of equal content,
     else as recorded.
     """
     place = recorded_place(cell) or cell.collection
@@ -998,21 +999,19 @@ UNKNOWN_PLACE = "PATH"
 
 
 def started_in(cell: ResultCell) -> str:
-    """Return the folder in which a result was scored, from which a relative path of its collection begins; "" if
-    unknown.
-    """
+    """Return the folder where a result was scored, from which relative paths begin; "" if unknown."""
     return str(cell.scored[-1][1].facts.get("started_in", ""))
 
 
 def whereabouts(cell: ResultCell) -> str:
-    """Return a phrase on where a missing collection was: "was in memory", or its recorded place."""
+    """Return where a missing collection was: "was in memory", or a phrase with its recorded place."""
     if was_in_memory(cell.scored[-1][1].facts):
         return "was in memory"
     return f"is not at {recorded_place(cell) or cell.collection}, or not as it was measured"
 
 
 def was_in_memory(facts: Mapping[str, object]) -> bool:
-    """Return True if recorded facts name a collection that was made in Python and deleted with the process."""
+    """Return True if recorded facts name a collection made in Python and deleted with the process."""
     name = Path(str(facts.get("collection", ""))).name
     return name.startswith(OWN_FOLDER) and not facts.get("started_in")
 
@@ -1020,8 +1019,8 @@ def was_in_memory(facts: Mapping[str, object]) -> bool:
 def name_given(cell: ResultCell, base: str | None = None) -> str:
     """Return the collection's name for `weir run -d`, with a split other than `test`.
 
-    base: folder from which to write a local path, None for an absolute path; with "", and for results started
-        elsewhere, a placeholder replaces the path.
+    base: folder from which to write a local path, None for an absolute path; with "", or for results from
+        elsewhere, a placeholder.
     """
     name = (recorded_place(cell) or cell.dataset) if base is None else place_to_name(cell)
     if base is not None and Path(name).is_absolute():
@@ -1107,7 +1106,7 @@ def _objects(described: object) -> Iterator[Mapping[str, Any]]:
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """Return a result's collection, loaded from its recorded place; None if it cannot be loaded or has other
+    """Return a result's collection from its recorded place; None if it cannot be loaded or has other
     judgments.
 
     fetch: download it if necessary.
@@ -1133,7 +1132,6 @@ def with_collections(
 
     by: groups of queries; collections are loaded only if it names a column.
     collections: each NAME=PATH or PATH.
-    fetch: download collections if necessary.
 
     Omits results whose collection is not here, unless none is. Raises the errors of `collection_places`.
     """
@@ -1164,8 +1162,10 @@ def elsewhere(cell: ResultCell) -> str:
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """Return a result's collection, loaded unchecked from `places`, {collection: name, path or Dataset}, else as by
-    `cell_collection`; raises the errors of `load` for `places`.
+    """Return a result's collection, loaded unchecked from {collection: name, path or Dataset}, else as by
+    `cell_collection`.
+
+    Raises the errors of `load` for `places`.
     """
     place = places.get(cell.collection)
     if place is None:
@@ -1176,9 +1176,7 @@ def collection_of_cell(
 def collection_places(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset]
 ) -> dict[str, str | Path | Dataset]:
-    """Return {recorded name: where it is now} for each of these collections.
-
-    collections: each NAME=PATH, or PATH if unambiguous.
+    """Return {recorded name: where it is now} of collections given as NAME=PATH, or PATH if unambiguous.
 
     Raises UnknownName for a name without results, BadValue for an ambiguous path.
     """
@@ -1194,7 +1192,9 @@ def collection_places(
 
 
 def named_place(collection: str | Path | Dataset) -> tuple[str, str | Path | Dataset]:
-    """Return (NAME, PATH) of a text NAME=PATH; ("", `collection`) for an existing path, a Dataset or another text."""
+    """Return (NAME, PATH) of a text NAME=PATH; ("", `collection`) for an existing path, a Dataset or another
+    text.
+    """
     if isinstance(collection, Dataset) or Path(collection).exists():
         return "", collection
     name, equals, place = str(collection).partition("=")
@@ -1447,9 +1447,9 @@ def as_weir_writes_it(folder: Path) -> Iterator[None]:
 
 
 def index_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the costs of a result's indexes: summed seconds, documents, peak memory, and bytes; {} without any.
+    """Return a result's index costs: summed seconds, documents, peak memory, bytes; {} without an index.
 
-    "in_memory" counts indexes that were not stored. Raises FormatError for damage.
+    "in_memory" counts unstored indexes. Raises FormatError for damage.
     """
     with as_weir_writes_it(cell.folder):
         records = [record for _, record in cell.stages if record.kind == "index"]
@@ -1498,7 +1498,7 @@ def _measured(record: Record) -> bool:
 
 
 def total_seconds(cell: ResultCell) -> float | None:
-    """Return the seconds that computing a result's indexes and rankings took; None if some are unknown."""
+    """Return the seconds that a result's indexes and rankings took; None if some are unknown."""
     records = [record for _, record in cell.stages]
     costs = [*(r.cost for r in records), *_in_memory(cell)]
     return sum(float(one["seconds"]) for one in costs) if all(map(_measured, records)) else None
@@ -1543,8 +1543,8 @@ def _own_said(cell: ResultCell) -> str:
 
 
 def not_as_published(cell: ResultCell, called: str = "") -> str:
-    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on it, or
-    the catalogue lacks it.
+    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on
+    it.
 
     called: published name of the collection, by default its own.
     """
@@ -1603,9 +1603,8 @@ def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
 
 
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
-    """Return a sentence on how many candidates a re-ranker left unscored.
-
-    bound: words before the number, such as "up to ".
+    """Return a sentence on how many candidates a re-ranker left unscored; `bound`, such as "up to ", precedes
+    the number.
     """
     return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, beyond its depth"
 
@@ -1626,14 +1625,12 @@ def _summed(of: list[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means of all results by measure, then the means over complete groups of datasets."""
+    """Return the means of all results by measure, then those over complete groups of datasets."""
     return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means over groups whose members all count in means, by measure and system with the same k on all
-    members; [] without any.
-    """
+    """Return the means over groups whose members all count, by measure and system of equal k; [] without any."""
     whole = catalogue.whole_groups(cell.dataset for cell in cells if not cell.origin.uncounted)
     if not whole:
         return []
@@ -1657,9 +1654,8 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> list[Note]:
-    """Return the notes on provenance, rankings and judgments to print with scores.
-
-    measures: shown measures, by default all.
+    """Return the notes on provenance, rankings and judgments to print with scores by these measures, by
+    default all.
     """
     scored = set(scored_measures(cells))
     shown = scored.intersection(measures) or scored
@@ -1694,7 +1690,9 @@ def counted_notes(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def changed_rankings(cells: Iterable[ResultCell]) -> list[str]:
-    """Return a sentence for each result whose run file has another size than recorded; missing files are skipped."""
+    """Return a sentence for each result whose run file has another size than recorded; missing files are
+    skipped.
+    """
     return [said for cell in cells for said in _changed_files(cell.folder, cell.ranked)]
 
 
@@ -1758,8 +1756,8 @@ def _cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
 
 
 def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return notes on systems with much longer rankings than others, and on measures whose cut-off exceeds a system's
-    k.
+    """Return notes on systems with much longer rankings than others, and on measures whose cut-off exceeds a
+    system's k.
     """
     of_dataset: dict[str, dict[str, int]] = {}
     whole: dict[str, set[str]] = {}
@@ -1781,9 +1779,8 @@ def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list
 
 
 def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()) -> list[str]:
-    """Return sentences on results of one name that differ in algorithms, settings, k or collections.
-
-    measures: measures whose algorithms are compared, by default all.
+    """Return sentences on results of one name that differ in algorithms (of `measures`, by default all),
+    settings, k or collections.
     """
     sentences = other_algorithms(
         {
@@ -1835,7 +1832,7 @@ def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()
 
 
 def answered_texts(cell: ResultCell) -> tuple[object, object]:
-    """Return the recorded fingerprints of documents and queries, each None if not recorded."""
+    """Return the recorded fingerprints of documents and queries, None if not recorded."""
     return cell.ranked.declared.get("corpus"), cell.ranked.declared.get("queries")
 
 

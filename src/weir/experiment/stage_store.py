@@ -114,7 +114,8 @@ def silent() -> Iterator[None]:
 
 
 def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
-    """Return {"p50", "p95", "p99", "mean": milliseconds, "queries": number} of single searches; {} without queries.
+    """Return {"p50", "p95", "p99", "mean": milliseconds, "queries": number} of single searches; {} without
+    queries.
 
     Times up to LATENCY_QUERIES queries, evenly spread, until LATENCY_SECONDS, without stored results.
     """
@@ -212,8 +213,8 @@ STAGE_STORES = Registry[Callable[[str, Path], StageSharing]]("stage store", grou
 
 @dataclass(frozen=True, eq=False)
 class StageCache:
-    """A collection's stages (indexes, rankings, scores), each read from disk or computed once; the last used stay in
-    memory.
+    """A collection's stages (indexes, rankings, scores), each read from disk or computed once; keeps the last
+    used in memory.
     """
 
     root: Path
@@ -281,9 +282,8 @@ class StageCache:
         return self.shared is not None and self.shared.has(_vectors_of(stage), self.store / VECTORS)
 
     def encode_share(self, part: Retriever, encode: ShareEncoder, share: tuple[int, int]) -> None:
-        """Encode one share of the documents for the index of `part`; do nothing if all are encoded.
-
-        share: (number from 0, number of shares).
+        """Encode one share, (number from 0, number of shares), of the documents for the index of `part`,
+        unless all are encoded.
         """
         if self.encoded(part):
             return
@@ -304,12 +304,14 @@ class StageCache:
         return _CachedRankings(self, part, corpus)
 
     def run_stage(self, part: Retriever, k: int) -> Stage:
-        """Return the description that identifies a system's stored rankings of all queries, self-matches included."""
+        """Return the description that identifies a system's stored rankings of all queries, self-matches
+        included.
+        """
         return Stage("run", str(part), {**self.asked_by(part), "k": k, "system": part.describe()})
 
     def asked_by(self, part: Retriever) -> dict[str, object]:
-        """Return what decides a system's rankings besides its settings: documents, queries, restrictions,
-        metadata.
+        """Return the documents, queries, restrictions and metadata that decide a system's rankings besides
+        its settings.
         """
         asked = self.asked
         deep = asked_depth(part) if "restricted" in asked else {}
@@ -317,7 +319,7 @@ class StageCache:
 
     @property
     def asked(self) -> dict[str, str]:
-        """Return what decides any system's rankings: fingerprints of documents and queries, restrictions."""
+        """Fingerprints of documents and queries, and restrictions, which decide any system's rankings."""
         declared = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
         metadata = self.dataset.queries.metadata
         if metadata is not None and (metadata.lists() or metadata.permitted is not None):
@@ -427,7 +429,8 @@ class StageCache:
                 return
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
-        """Return the folder of an undamaged stage below `root`; None if missing, damaged, or only its record is here.
+        """Return the folder of an undamaged stage below `root`; None if missing, damaged, or only its record
+        is here.
 
         Deletes a damaged stage's record, with a note.
         """
@@ -630,7 +633,9 @@ def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
 
 
 def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict[str, int]:
-    """Return {folder name: largest depth that a grid needs} of systems without a version, which are searched once."""
+    """Return {folder name: largest depth that a grid needs} of systems without a version, which are searched
+    once.
+    """
     depths = dict[str, int]()
 
     def ask(system: Retriever, depth: int) -> None:
@@ -647,7 +652,9 @@ def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:
-    """Return the description that identifies a system's index over a corpus; equal descriptions share an index."""
+    """Return the description that identifies a system's index over a corpus; equal descriptions share an
+    index.
+    """
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     about = {"corpus": corpus.fingerprint, **_metadata(whole, corpus), "system": whole.describe()}
     return Stage("index", str(whole), about)

@@ -61,8 +61,8 @@ class Making:
     """{key: documents and cost} of the indexes that it used in memory."""
 
     def cost(self) -> dict[str, object]:
-        """Return {figure: value}: seconds without compilation, peak megabytes, if not 0 seconds of compilation and
-        use of an API.
+        """Return {figure: value}: seconds without compilation, peak megabytes, seconds of compilation and API
+        use unless 0.
         """
         compiling = self.own["compile_seconds"]
         compiled = self.prepared + compiling
@@ -84,7 +84,7 @@ class Making:
 
 @dataclass(frozen=True, eq=False)
 class Stopwatch:
-    """A stack of the stages being computed, innermost last, to measure their costs."""
+    """The stages being computed, innermost last, with their costs."""
 
     at_work: list[Making] = field(default_factory=list)
 
@@ -100,7 +100,7 @@ class Stopwatch:
 
     @contextmanager
     def making(self) -> Iterator[Making]:
-        """Yield the costs, still growing, of a stage that the block computes; only code within `timed` counts."""
+        """Yield the growing costs of a stage that the block computes; only code within `timed` counts."""
         one, begun = Making(), _counts()
         self.at_work.append(one)
         try:
@@ -127,7 +127,7 @@ class Stopwatch:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Leave the block's time out of the costs of the stage being computed; record the stages that it uses."""
+        """Leave the block's time out of the costs, but record the stages that it uses."""
         with self.making() as one:
             yield
         for kind, folder in one.inputs:
@@ -192,10 +192,7 @@ CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx
 
 
 def current_environment(stage: Stage, objects: Mapping[str, object]) -> dict[str, object]:
-    """Return the current time, machine and package versions, for a stage's record.
-
-    objects: a user's objects in its system, by name.
-    """
+    """Return time, machine and package versions, for a stage's record; `objects` are the user's, by name."""
     jit = sys.modules.get("weir.kernels.jit")
     compiled = (
         {"numba", "llvmlite"} if jit is not None and jit.spent() > 0 else set()
@@ -296,7 +293,7 @@ SLUG_LETTERS = 80
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The description of an index, rankings or scores by all that decides them; they may not exist yet."""
+    """The description of an index, rankings or scores, which may not exist yet."""
 
     kind: str
     """"index", "run" or "scores"."""
@@ -312,30 +309,30 @@ class Stage:
 
     @property
     def decisive(self) -> object:
-        """Return the part of the description that decides the key, without engines and names."""
+        """The part of the description that decides the key, without engines and names."""
         return self._parts[0]
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """Return the engines that compute the stage; None for one that is not installed here."""
+        """The engines that compute the stage; None for one that is not installed here."""
         return self._parts[1]
 
     @cached_property
     def key(self) -> str:
-        """Return a hash of everything that decides the result."""
+        """A hash of everything that decides the result."""
         text = json.dumps([FORMAT, self.kind, self.decisive], sort_keys=True, ensure_ascii=False)
         return hashlib.blake2b(text.encode("utf-8"), digest_size=KEY_BYTES).hexdigest()
 
     @cached_property
     def folder_name(self) -> str:
-        """Return name, key and engines in characters that every file system accepts."""
+        """Name, key and engines in portable characters."""
         parts = [slug(self.name), self.key, *(slug(e, 40) for e in self.engines if e)]
         return "-".join(parts)
 
     def found(self, root: Path) -> tuple[Path, Record] | None:
-        """Return (folder, record) of the stage below `root`, by key; None without an intact record.
+        """Return (folder, record) of the stage below `root`; None without an intact record.
 
-        If its engine is not installed, results of any engine are found.
+        Results of any engine are found if its own is not installed.
         """
         exact = root / self.folder_name
         engines_known = None not in self.engines
@@ -354,7 +351,7 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The record of a stage (index, rankings or scores), written after its files."""
+    """A stage's record, written after its files."""
 
     kind: str
     name: str
@@ -372,12 +369,12 @@ class Record:
 
     @cached_property
     def stage(self) -> Stage:
-        """Return the description in the record."""
+        """The description in the record."""
         return Stage(self.kind, self.name, self.declared)
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """Return the engines that computed the stage, such as "numpy"; None for one that is not installed here."""
+        """The engines that computed the stage, such as "numpy"; None for one that is not installed here."""
         return self.stage.engines
 
     def is_whole(self, folder: Path) -> bool:
@@ -409,7 +406,7 @@ class Record:
 
 
 def setting_changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
-    """Return (dotted name, text before, text now) of each decisive setting that differs; "" for an absent one."""
+    """Return (dotted name, text before, text now) of each differing decisive setting; "" for an absent one."""
     one, other = (dict(flattened("", stage.decisive)) for stage in (before, now))
     names = [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
     return [(name, one.get(name, ""), other.get(name, "")) for name in names]
@@ -431,7 +428,7 @@ def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 -
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a stage's record as JSON, atomically, which makes the stage valid."""
+    """Write a stage's record as JSON, atomically; the stage is then valid."""
     write_json(path, record.to_json())
 
 
@@ -522,12 +519,12 @@ def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - what
 
 
 def first_word(name: object) -> str:
-    """Return the kind of a system: its name up to the first character that is no letter, digit or "_" of ASCII."""
+    """Return the kind of a system: the ASCII letters, digits and "_" that begin its name."""
     return re.split(r"[^A-Za-z0-9_]", str(name).strip(), maxsplit=1)[0]
 
 
 def slug(text: str, letters: int = SLUG_LETTERS) -> str:
-    """Return a text as a file name of at most `letters` characters, valid on every file system."""
+    """Return a text as a portable file name of at most `letters` characters."""
     plain = re.sub(r"[^A-Za-z0-9.=_-]+", "-", text).strip("-.")[:letters].rstrip(".")
     return f"_{plain}" if UNPORTABLE.search(plain) else plain or "unnamed"
 
@@ -550,7 +547,7 @@ def measure_number(measure: Measure) -> int:
 
 
 def outcome(scores: Scores) -> dict[str, object]:
-    """Return facts of scores for their record: numbers of queries, longest ranking, share of tied documents."""
+    """Return numbers of queries, longest ranking and share of tied documents, for the record of scores."""
     return {
         "queries": len(scores.queries),
         "answered": int(np.count_nonzero(scores.answered)),

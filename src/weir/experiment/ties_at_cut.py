@@ -26,8 +26,8 @@ GROWTH, MOST = 8, 1 << 20
 
 
 def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
-    """Return a note on tied documents cut off at a result's k; None without any, or if the measure's cut-off is below
-    k.
+    """Return a note on tied documents cut off at a result's k; None without any, or if the measure stops
+    before k.
 
     searched: the documents beyond k were searched.
     """
@@ -48,8 +48,8 @@ def _at_risk(run: Run, k: int) -> np.ndarray:
 def with_ties_beyond(cell: ResultCell, dataset: Dataset, run: Run) -> Run | None:
     """Return a result's run extended by all documents that tie with the k-th, searched in its index.
 
-    None unless the system is an exact search of one stored index that keeps self-matches, if the search fails, and
-    for over MOST ties.
+    None unless the system is an exact search of one stored index that keeps self-matches, if the search
+    fails, or for over MOST ties.
     """
     k = cell.depth
     with suppress(WeirError, OSError):

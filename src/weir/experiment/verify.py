@@ -79,17 +79,17 @@ class Verdict:
 
     @property
     def sound(self) -> bool:
-        """Return True if everything checked agrees with its record."""
+        """True if everything checked agrees with its record."""
         return not self.problems
 
     @property
     def fully_checked(self) -> bool:
-        """Return True if everything could be checked."""
+        """True if everything could be checked."""
         return not self.unchecked
 
     @property
     def status(self) -> str:
-        """Return "sound", or the mismatches and parts that could not be checked."""
+        """ "sound", or the mismatches and parts that could not be checked."""
         return "; ".join([*self.problems, *self.unchecked]) or "sound"
 
 
@@ -130,7 +130,7 @@ def verified(
     """Return a verdict for each stage of a results folder, on its checksums, means, scores, names and data.
 
     fetch: allow downloads; otherwise nothing is written.
-    places: {dataset: path}, by default the recorded place, else the catalogue.
+    places: {dataset: path}, by default as recorded, else the catalogue's.
 
     Raises FormatError without results.
     """

@@ -88,7 +88,7 @@ def differences(
 
     first, second: (dotted name, text) of each setting.
 
-    A setting absent on one side counts only if both are systems, or results, of one kind.
+    A setting absent on one side counts only between systems, or results, of one kind.
     """
     one, other = _with_kind(dict(first)), _with_kind(dict(second))
     same_kind = "system" in one and one["system"] == other.get("system")
@@ -150,7 +150,7 @@ ANSERINI = "ascending ids, 1e-6 apart in floats, as Anserini"
 
 @dataclass(frozen=True)
 class Scoring:
-    """A rule that computes a score from a run and judgments; the defaults are Weir's."""
+    """How a score is computed from a run and judgments; the defaults are Weir's."""
 
     measure: Measure
     ties: TieRule = "trec"
@@ -170,7 +170,7 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A scoring rule that differs from the usual one in one respect."""
+    """A scoring rule that differs from Weir's in one respect."""
 
     kind: str
     """The respect, such as "tie rule"."""
@@ -184,7 +184,7 @@ def rescored(run: Run, qrels: Qrels, scoring: Scoring, k: int | None = None) -> 
 
     k: depth of rankings if `run` also has ties beyond, else None.
 
-    All are NaN if the measure has no mean or extreme over orders of ties.
+    All NaN if the measure has no mean or extreme over orders of ties.
     """
     judgments = replace(qrels, grade=np.where(qrels.grade > 0, 1, qrels.grade)) if scoring.binary else qrels
     ordered = _ordered(run, scoring.ties)
@@ -248,8 +248,8 @@ def other_rules(
 
 
 def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
-    """Yield rules with measures to which other tools give the same name: other cut-offs, capped recall, relevance
-    levels among the grades, settings such as gains, and binary relevance.
+    """Yield measures that other tools call by the same name: other cut-offs, capped recall, relevance levels,
+    gains, binary grades.
     """
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)
@@ -369,7 +369,7 @@ class Effect:
 
     @property
     def in_words(self) -> str:
-        """Return the explained share as text: a percentage, words below 0 or above 100%, "-" without a gap."""
+        """The explained share as text: a percentage, words below 0 or above 100%, "-" without a gap."""
         share = self.explains if math.isnan(self.explains) else round(self.explains, 2)
         if share > 2:
             return "reverses and widens the gap"
@@ -408,12 +408,12 @@ class Why:
 
     @property
     def gap(self) -> float:
-        """Return second mean minus first."""
+        """Second mean minus first."""
         return self.second_mean - self.first_mean
 
     @property
     def unexplained(self) -> float:
-        """Return the gap that the single most effective change of scoring leaves."""
+        """The gap that the most effective single change of scoring leaves."""
         return min([self.gap, *(e.gap for e in self.effects)], key=abs)
 
 
@@ -422,7 +422,7 @@ def explained(
 ) -> Why:
     """Return why two means differ, scoring both again if rankings and judgments are on this machine.
 
-    Each change of scoring is made alone, on both sides, and none for other queries or judgments.
+    Each change of scoring is made alone, on both sides.
     """
     other = apart(first.origin, second.origin, paired=False)
     notes = [
@@ -540,8 +540,8 @@ def _scored(side: ComparedResult, scoring: Scoring) -> float:
 
 
 def same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
-    """Return (queries with the same first ten documents in order, queries that both answer); (0, 0) without one of
-    the runs.
+    """Return (queries with the same first ten documents in order, queries that both answer); (0, 0) if a run
+    is None.
     """
     if first is None or second is None:
         return 0, 0
@@ -581,10 +581,9 @@ class Judgments:
 def explain_cells(
     first: Path, second: Path, measure: str | None = None, judgments: Judgments | None = None
 ) -> Why:
-    """Return why two results' means differ, by their folders.
+    """Return why the means of two results differ, by their folders.
 
     measure: by default the first that both have.
-    judgments: by default the recorded ones.
 
     Raises FormatError for an unfinished result, BadValue without a shared measure.
     """
@@ -608,10 +607,11 @@ def explain_published(
 ) -> Why:
     """Return why a result, by its folder, and a published score differ.
 
-    model: by name or unique words; by default the one that the system should reproduce.
+    model: a name or unique words, by default the one that the system should reproduce.
     measure: by default the first that both have, else the first published.
 
-    Raises FormatError for an unfinished result, UnknownName for a model, BadValue if nothing comparable is published.
+    Raises FormatError for an unfinished result, UnknownName for a model, BadValue if nothing comparable is
+    published.
     """
     ours = open_cell(cell)
     known = reported_of(ours)
@@ -649,10 +649,9 @@ def explain_published(
 def explain_rankings(
     qrels: Qrels, runs: Mapping[str, Run], measure: str | None = None, rules: ScoringRules = NO_COLLECTION
 ) -> Why:
-    """Return why the means of two rankings, {name: run}, differ; raises BadValue for a run that answers no judged
-    query.
+    """Return why the means of two rankings, {name: run}, by nDCG@10 or `measure`, differ.
 
-    measure: by default nDCG@10.
+    Raises BadValue for a run that answers no judged query.
     """
     judged, dropped = rules.counted(qrels), rules.conventions.self_matches == "drop"
     ranked = {name: rules.ranked(run) for name, run in runs.items()}
@@ -756,10 +755,7 @@ NAME_CHARACTERS = 20
 def settings_table(
     settings: Sequence[SettingDifference], names: tuple[str, str] = ("first", "second")
 ) -> Table:
-    """Return a table of settings that differ; a sentence if none does.
-
-    names: heads of the two columns of values.
-    """
+    """Return a table of settings that differ, values under `names`; a sentence if none does."""
     lines = [["setting that differs", *names, "likely effect"]]
     for d in settings:
         values = (
@@ -771,7 +767,7 @@ def settings_table(
 
 
 def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
-    """Return, for each result in turn, tables of its gap, settings, effects of scoring again (if scores differ) and
+    """Return, for each result, tables of its gap, settings, effects of scoring again (if scores differ) and
     conclusion.
     """
     tables = []

@@ -30,7 +30,7 @@ RANKS_READ = 10
 
 @dataclass(frozen=True)
 class _BircoMeasure:
-    """A measure that BIRCO's program prints, as it computes it and as its name promises it."""
+    """A measure that BIRCO's program prints, as computed and as its name promises."""
 
     line: str
     """Name in the program's output of resampled means."""
@@ -92,12 +92,12 @@ class BircoScore:
 
 
 def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") -> list[BircoScore]:
-    """Return the figures that BIRCO's program prints for a run, each with the score by the measure that it names.
+    """Return the figures that BIRCO's program prints for a run, with the scores by the measures that it
+    names.
 
-    dataset, system: names in the result; system "" takes the run's name.
+    system: name in the result, by default the run's.
 
-    Raises BadValue unless the run ranks exactly the judged documents of each query, and if no grade is 1 or
-    more.
+    Raises BadValue unless the run ranks exactly each query's judged documents, or if no grade is 1 or more.
     """
     # Wang et al. 2024, evaluation/rank2metric.py of its repository at 84b2b05.
     name = system or run.name

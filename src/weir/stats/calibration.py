@@ -42,9 +42,9 @@ _WRITTEN = re.compile(r"(?P<statistic>.+?)(?: from (?P<cut>[0-9.]+))? (?P<least>
 
 @dataclass(frozen=True)
 class LeastAgreement:
-    """The agreement with people that a model's labels must reach with the lower end of a 95% interval.
+    """The agreement with people that the lower end of a model's 95% interval must reach.
 
-    Prints as "binary kappa from 2 0.5": at least 0.5, with grades from 2 as relevant.
+    Prints as "binary kappa from 2 0.5": at least 0.5, grades from 2 being relevant.
     """
 
     statistic: str
@@ -63,9 +63,9 @@ class LeastAgreement:
 
 
 def parse_least(text: str) -> LeastAgreement:
-    """Return the required agreement in a text such as "quadratic kappa 0.6" or "binary kappa from 2 0.5".
+    """Return the required agreement in a text such as "binary kappa from 2 0.5".
 
-    Raises UnknownName for another statistic, BadValue for other syntax and a number outside -1..1.
+    Raises UnknownName for another statistic, BadValue for other syntax or a number outside -1..1.
     """
     written = _WRITTEN.fullmatch(" ".join(text.split()))
     if written is None:
@@ -87,7 +87,7 @@ def parse_least(text: str) -> LeastAgreement:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The agreement of a model's labels with people's on pairs that both judged, and whether it suffices."""
+    """The agreement of a model's labels with people's on pairs that both judged."""
 
     least: LeastAgreement
     value: float
@@ -102,8 +102,7 @@ class Calibration:
     """True if `low` reaches the minimum, with enough pairs and queries."""
 
     def sentence(self) -> str:
-        """Return a clause with the statistic, its interval, pairs and queries, and the bias if it suffices, else the
-        reason."""
+        """Return a clause with the statistic, its interval and basis, and the bias or why it fails."""
         if not self.pairs:
             return "not calibrated, as no pair is judged by people and by it"
         basis = f"on {count(self.pairs)} pairs of {count(self.queries)} queries judged by both"
@@ -119,11 +118,11 @@ class Calibration:
 
 
 def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
-    """Return the agreement of a model's labels with people's by the statistic of `least`, and whether it passes.
+    """Return the agreement of a model's labels with people's, and whether it passes.
 
-    It passes if the interval's lower end, or a value that no resample changes, reaches `least` on at least FEWEST_PAIRS
-    pairs of `fewest()` queries. Without pairs all is NaN, and not passed. Raises BadValue for more than MOST_LABELS
-    distinct grades.
+    It passes if the interval's lower end, or a value that no resample changes, reaches `least` on
+    FEWEST_PAIRS pairs of `fewest()` queries. NaN without shared pairs. Raises BadValue for more than
+    MOST_LABELS grades.
     """
     if not len(shared_pairs(people, model)[0]):
         return Calibration(least, math.nan, math.nan, math.nan, 0, 0, math.nan, False)
@@ -149,7 +148,7 @@ def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibrati
 
 @dataclass(frozen=True, eq=False)
 class GatedLabels:
-    """The judgments to score by: people's, and a model's on unjudged pairs if they agree well enough."""
+    """The judgments to score by: people's, and a model's on unjudged pairs if calibrated."""
 
     qrels: Qrels
     """People's judgments and, if the calibration passed, the model's on unjudged pairs of the same queries."""
@@ -170,10 +169,10 @@ class GatedLabels:
         measures: tuple[Measure, ...],
         conventions: Conventions,
     ) -> Scores:
-        """Return the scores with a `LabelUse`: whether the model's labels count, and how they agree with people's.
+        """Return the scores with a `LabelUse`: whether the model's labels count, and how they agree with
+        people's.
 
-        joined: the ranking matched with the judgments that count.
-        join: matches the ranking with other judgments.
+        joined: the ranking matched with the judgments that count; `join` matches it with others.
         """
         left_out = ""
         if self.left_out:
@@ -193,10 +192,11 @@ class GatedLabels:
 
 
 def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the model") -> GatedLabels:
-    """Return people's judgments, with the model's on unjudged pairs of the same queries if `calibration` passes.
+    """Return people's judgments, with the model's on unjudged pairs of the same queries if `calibration`
+    passes.
 
-    Judgments of `people` whose origin is a model are ignored. Raises BadValue if none is left, and for more
-    than MOST_LABELS distinct grades.
+    Model-made judgments of `people` are ignored; raises BadValue if none is left, or for more than
+    MOST_LABELS grades.
     """
     model_judgments = 0
     if people.origin is not None:

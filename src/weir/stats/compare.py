@@ -67,14 +67,11 @@ _NAMED = 3  # queries of a message
 def on_same_queries(
     dataset: str, before: JudgedScores, after: JudgedScores, common: bool
 ) -> tuple[Scores, Scores, list[Note]]:
-    """Return (baseline scores, candidate scores, notes on queries left out), restricted to the queries that
-    both have.
+    """Return (baseline scores, candidate scores, notes) on the queries that both have.
 
-    common: compare only queries with equal judgments; otherwise different queries or judgments raise
-        BadValue.
+    common: leave out queries with unequal judgments, which otherwise raise BadValue.
 
-    Raises BadValue also if conventions differ, if no query is left, or if it is unknown which judgments
-    changed.
+    Raises BadValue also for different conventions, no common query, or changes that cannot be told.
     """
     one, other = before.scores, after.scores
     if one.conventions != other.conventions:
@@ -135,8 +132,8 @@ Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable", "
 
 
 def usual_correction(test: str, by_group: bool = False) -> str:
-    """Return the default correction of a test's p-values: "bh" if `by_group`, otherwise, and for tests of all
-    pairs together such as tukey, "holm".
+    """Return the default correction: "bh" if `by_group`, unless the test covers all pairs (tukey), else
+    "holm".
 
     Raises UnknownName for an unknown test, if `by_group`.
     """
@@ -144,8 +141,7 @@ def usual_correction(test: str, by_group: bool = False) -> str:
 
 
 def refuse_correction(test: str, correct: str, margin: float | None = None) -> None:
-    """Raise BadValue for correcting a test that corrects itself, such as tukey, unless equivalence within
-    `margin` is tested."""
+    """Raise BadValue for correcting a test that corrects itself (tukey), unless a margin is given."""
     if TESTS.get(test).familywise and correct != "none" and margin is None:
         raise BadValue(
             f"{test} holds for all pairs together, so that {correct} would correct them twice; leave the correction out"
@@ -155,7 +151,7 @@ def refuse_correction(test: str, correct: str, margin: float | None = None) -> N
 @checked_fields
 @dataclass(frozen=True)
 class ComparisonMethod:
-    """The settings of a comparison; raises BadValue for values out of range, UnknownName for unknown names."""
+    """Settings of a comparison; raises BadValue for values out of range, UnknownName for unknown names."""
 
     test: str = TEST
     """One of permutation, t, tukey (randomised HSD), bootstrap-shift, wilcoxon and sign."""
@@ -199,16 +195,17 @@ class ComparisonMethod:
 
     @property
     def correction(self) -> str:
-        """The correction that is applied: "none" if the test corrects itself."""
+        """The correction applied: "none" if the test corrects itself."""
         return "none" if TESTS.get(self.test).familywise else self.correct
 
     def noise_of(self, table: ScoreTable) -> RunNoise | None:
-        """Return the noise between repeated runs for a table's measure; None if unknown, and for values of datasets or
-        strata."""
+        """Return the noise between repeated runs for a table's measure; None if unknown, or for columns of
+        datasets or several parts.
+        """
         return None if table.queries is None or table.strata else noise_of(self.noise, table.measure)
 
     def family(self, tests: int, systems: int, alike: int = 1) -> Family:
-        """Return the family of tests corrected together: `tests`, or all pairs of `systems` for a test such as tukey.
+        """Return the tests corrected together: `tests`, or all pairs of `systems` for tukey.
 
         alike: number of tests with true differences of one size.
         """
@@ -221,7 +218,7 @@ class ComparisonMethod:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """The values of a measure for several systems (rows) on each query or dataset (columns)."""
+    """Values of a measure: systems (rows) by queries or datasets (columns)."""
 
     dataset: str
     measure: str
@@ -260,8 +257,7 @@ class ScoreTable:
         return int(self.values.shape[1]) > 1
 
     def take(self, columns: Int64) -> ScoreTable:
-        """Return the table with only these queries, in this order, `left_out` 0; raises BadValue if columns are
-        datasets."""
+        """Return the table of these columns; raises BadValue unless columns are queries of one part."""
         if self.queries is None:
             raise BadValue(f"{self.dataset}: a comparison across datasets has no queries to take")
         queries = self.queries.take(columns)
@@ -286,7 +282,7 @@ class ScoreTable:
         return self.geometric and not self.parts
 
     def means(self) -> list[float]:
-        """Return the mean of each system as reported."""
+        """Return each system's mean as reported: geometric for a geometric measure."""
         if self.parts:
             return [exact_mean(row) for row in self.values]
         return _means_of_parts(self.strata or (self.values,), self.geometric)
@@ -301,7 +297,7 @@ def _means_of_parts(parts: Sequence[Float64], geometric: bool) -> list[float]:
 
 @dataclass(frozen=True)
 class Standing:
-    """The place of a system in a comparison."""
+    """A system's place in a comparison."""
 
     system: str
     mean: float
@@ -321,7 +317,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Pair:
-    """The comparison of the second system with the first."""
+    """The comparison of a second system with a first."""
 
     first: str
     second: str
@@ -350,7 +346,7 @@ class Pair:
 
     @property
     def reversed(self) -> Pair:
-        """The same comparison with the two systems exchanged."""
+        """The same comparison with the systems exchanged."""
         turned: dict[Verdict, Verdict] = {"better": "worse", "worse": "better"}
         return replace(
             self,
@@ -368,7 +364,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class DatasetCounts:
-    """Numbers of datasets on which a system is better or worse than the baseline, by mean and by verdict."""
+    """Numbers of datasets on which a system beats or trails the baseline, by mean and by verdict."""
 
     system: str
     baseline: str
@@ -388,7 +384,7 @@ class DatasetCounts:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """The comparison of several systems by a measure on a dataset."""
+    """The comparison of systems by a measure on a dataset."""
 
     dataset: str
     measure: str
@@ -417,7 +413,7 @@ class Comparison:
 
     @property
     def too_few(self) -> str:
-        """A sentence on why so few queries or datasets cannot show any difference; "" if they can."""
+        """Why so few queries or datasets cannot show a difference; "" if they can."""
         tests = self.pairs[0].comparisons if self.pairs else 0
         return (
             ""
@@ -431,7 +427,7 @@ class Comparison:
         return self.baseline is None or len(self.standings) <= 2
 
     def against(self, system: str, other: str) -> Pair | None:
-        """Return the comparison of `system` with `other` as the first; None if they were not compared."""
+        """Return the pair in this order; None if not compared."""
         for pair in self.pairs:
             if (pair.second, pair.first) == (system, other):
                 return pair
@@ -441,10 +437,7 @@ class Comparison:
 
 
 def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
-    """Raise BadValue if scores of systems have different judgments or conventions.
-
-    scores: {system: its scores}.
-    """
+    """Raise BadValue if systems' scores have different judgments or conventions."""
     (name, first), *others = scores.items()
     for other, one in others:
         reasons = apart(first.origin, one.origin)
@@ -457,13 +450,10 @@ def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
 
 
 def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int = 2) -> ScoreTable:
-    """Return the values of several systems on the queries for which all have a value.
+    """Return the systems' values of a measure on the queries for which all have a value.
 
-    scores: {system: its scores}.
-    least: smallest number of such queries.
-
-    Raises BadValue for fewer than two systems or `least` queries, for scores that do not compare, and for
-    values outside a measure's 0..1, UnknownName for an unscored measure.
+    Raises BadValue for fewer systems than two or queries than `least`, different judgments or conventions, or
+    values outside 0..1; UnknownName for an unscored measure.
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
@@ -518,9 +508,8 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
 def compared(
     scores: ScoreTable, baseline: str | None = None, method: ComparisonMethod | None = None
 ) -> Comparison:
-    """Return the comparison of all pairs of systems, or of each with a baseline, p-values corrected over the pairs.
-
-    method: by default ComparisonMethod().
+    """Return the comparison of all pairs, or of each system with a baseline, p-values corrected over the
+    pairs.
 
     Raises UnknownName for an unknown baseline, BadValue for fewer than two columns.
     """
@@ -530,7 +519,7 @@ def compared(
 def compared_together(
     tables: Sequence[ScoreTable], baseline: str | None = None, method: ComparisonMethod | None = None
 ) -> list[Comparison]:
-    """Return the comparison of each table as from `compared`, with p-values corrected over all tables together."""
+    """Return a comparison of each table, p-values corrected over all tables; raises as `compared`."""
     method = method or ComparisonMethod()
     tested = [_tested(table, baseline, method) for table in tables]
     return [_comparison(one, [other for other in tested if other is not one], baseline, method)
@@ -702,9 +691,8 @@ def _or_none(ends: Float64) -> _Ends:
 
 
 def with_wider_pairs(comparison: Comparison, table: ScoreTable, level: float) -> Comparison:
-    """Return the comparison with the intervals of differences at another level; None for too few queries.
-
-    table: the values that were compared.
+    """Return the comparison of `table` with intervals of differences at another level; None as ends for too
+    few queries.
     """
     method, number = replace(comparison.method, level=level), {n: k for k, n in enumerate(table.systems)}
     pairs = np.array([(number[one.first], number[one.second]) for one in comparison.pairs], np.int64)
@@ -725,15 +713,15 @@ def compare_scores(
     groups: QueryGroups | None = None,
     measures: Sequence[str] = (),
 ) -> list[Comparison]:
-    """Return a comparison for each measure on all queries and, with `groups`, on the groups' mean and on each
+    """Return a comparison for each measure on all queries; with `groups`, also on the groups' mean and each
     group of two or more queries.
 
     scores: {system: its scores}.
     method: by default ComparisonMethod(), with `groups` BY_GROUP.
-    measures: by default those that all systems have, without a better direction only if none has one.
+    measures: by default all shared ones with a better direction.
 
-    Raises BadValue for fewer than two systems, no shared measure, and if no group has two queries,
-    UnknownName for an unknown baseline or measure.
+    Raises BadValue for fewer than two systems, no shared measure or no group of two queries; UnknownName for
+    an unknown baseline or measure.
     """
     if len(scores) < 2:
         raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
@@ -749,7 +737,7 @@ def compare_scores(
 
 
 def shared_measures(scores: Iterable[Scores]) -> list[str]:
-    """Return the measures that all scores have, in the order of the first; raises BadValue if there are none."""
+    """Return the measures in all scores, in the order of the first; raises BadValue if there are none."""
     first, *others = [s.measures for s in scores]
     shared = [m for m in first if all(m in o for o in others)]
     if not shared:
@@ -764,24 +752,24 @@ def signs(differences: Float64) -> tuple[int, int, int]:
 
 
 def equivalences(differences: Float64, method: ComparisonMethod) -> Float64:
-    """Return each row's p-value of equivalence within the method's margin, float64[rows]; NaN without a margin."""
+    """Return each row's p-value of equivalence within the method's margin; NaN without one."""
     if method.margin is None:
         return np.full(len(differences), np.nan)
     return np.array([equivalence(d, method.margin) for d in differences])
 
 
 def hedges_g(mean: float, deviation: float, count: int) -> float | None:
-    """Return Hedges' g of a mean difference; None for fewer than three queries or a deviation of 0."""
+    """Return Hedges' g; None for fewer than three queries or a deviation of 0."""
     if count < 3 or not deviation:
         return None
     return mean / deviation * (1 - 3 / (4 * (count - 1) - 1))
 
 
 def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -> Verdict:
-    """Return the verdict on a mean difference; equivalence comes first if significant.
+    """Return the verdict on a mean difference; significant equivalence comes first.
 
-    p, same: p-values of the difference and of equivalence, NaN if not tested.
-    way: 1 if more is better, -1 if less is, 0 if neither, which gives "-".
+    p, same: p-values of difference and equivalence, NaN if not tested.
+    way: 1 if more is better, -1 if less, 0 if neither, which gives "-".
     """
     if not way:
         return "-"
@@ -793,11 +781,10 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
-    """Return each system's letters; two systems share a letter unless one of them is better.
+    """Return each system's letters; two systems share a letter unless one is better.
 
-    apart: True if one of two systems is better, bool[systems, systems], best system first.
-
-    Raises BadValue if `apart` is not symmetric.
+    apart: True if one of two systems is better, bool[systems, systems], best first; raises BadValue if not
+        symmetric.
     """
     count = len(apart)
     if apart.shape != (count, count) or (apart != apart.T).any():
@@ -831,10 +818,9 @@ def letters(apart: NDArray[np.bool_]) -> list[str]:
 
 
 def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTable:
-    """Return a table whose columns are datasets and whose values are the systems' means on them.
+    """Return a table with a column of the systems' means for each dataset, called `name`.
 
     datasets: {dataset: its table, or tables of its parts, whose means are averaged}.
-    name: of the datasets together.
 
     Raises BadValue for fewer than two datasets, or if systems or measure differ.
     """
@@ -863,13 +849,13 @@ def compared_across(
     method: ComparisonMethod | None = None,
     each: Iterable[Comparison] = (),
 ) -> Comparison:
-    """Return the comparison of systems over their means on several datasets, with a baseline also the numbers
-    of datasets won and lost.
+    """Return the comparison of systems by their means on datasets; with a baseline, also datasets won and
+    lost.
 
     datasets: {dataset: tables of its parts}.
     each: comparisons with the baseline on single datasets, if already made.
 
-    Raises the errors of `across`, UnknownName for an unknown baseline.
+    Raises as `across`, UnknownName for an unknown baseline.
     """
     comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
@@ -906,9 +892,7 @@ def verdicts_across(
     datasets: Mapping[str, Sequence[ScoreTable]], method: ComparisonMethod | None = None
 ) -> dict[tuple[str, str], Verdict]:
     """Return {(system, other): verdict on `system`} for pairs that share two datasets, or two queries of the
-    only one.
-
-    datasets: {dataset: tables of its parts}.
+    only dataset.
     """
     # Corrected over all pairs: without gaps the verdicts equal those of `compared_across`.
     method = method or ComparisonMethod()
@@ -952,10 +936,9 @@ def verdicts_across(
 
 
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
-    """Return the parts of a dataset as one table over all queries, with values scaled so that parts weigh the
-    same; a single part is returned unchanged.
+    """Return a dataset's parts as one table, scaled so that parts weigh the same; a single part unchanged.
 
-    Raises BadValue if systems or measure differ, or if there are no parts.
+    Raises BadValue if systems or measure differ, or without parts.
     """
     if len(tables) == 1:
         return tables[0]
@@ -989,10 +972,10 @@ def compared_by_group(
 ) -> list[Comparison]:
     """Return comparisons on all queries, on the mean over groups, then on each group of two or more queries.
 
-    method: by default BY_GROUP, which corrects the p-values of all groups together.
+    method: by default BY_GROUP, which corrects all groups' p-values together.
 
-    Raises UnknownName for an unknown baseline, BadValue if no group has two queries, and for tests such as
-    tukey.
+    Raises UnknownName for an unknown baseline, BadValue for tests such as tukey or if no group has two
+    queries.
     """
     method = method or BY_GROUP
     if TESTS.get(method.test).familywise:
@@ -1028,24 +1011,22 @@ SEVERAL = 6
 
 
 def disagrees(pair: Pair) -> bool:
-    """Return True if only one of a pair's interval and verdict shows a difference; False without an interval."""
+    """Return True if only one of interval and verdict shows a difference; False without an interval."""
     if pair.low is None or pair.high is None:
         return False
     return (pair.low > 0 or pair.high < 0) != (pair.verdict in ("better", "worse"))
 
 
 def rank_text(standing: Standing, to: str = "-") -> str:
-    """Return a rank, or a range of ranks joined by `to`, as text; `to` alone if unranked."""
+    """Return a rank, or a range joined by `to`; `to` alone if unranked."""
     if standing.best is None:
         return to
     return str(standing.best) if standing.best == standing.worst else f"{standing.best}{to}{standing.worst}"
 
 
 def verdict(pair: Pair, c: Comparison) -> str:
-    """Return the verdict on a pair in words, with the reason or minimum detectable effect if not separable,
-    and unanswered queries if they may explain it.
-
-    c: the pair's comparison.
+    """Return the verdict in words, with the reason or detectable effect if not separable, and unanswered
+    queries that may explain it.
     """
     sides = [(one.answered, one.system) for one in c.standings if one.system in (pair.first, pair.second)]
     (fewer, system), (more, _) = sorted((c.count if n is None else n, name) for n, name in sides)
@@ -1059,7 +1040,7 @@ def many_unanswered(answered: int, queries: int, difference: float) -> bool:
 
 
 def answers_said(system: str, answered: int, queries: int) -> str:
-    """Return a clause on the number of queries that a system answered."""
+    """Return a clause on how many queries a system answered."""
     return f"{system} answered {answered:,} of {counted(queries, 'query', 'queries')}"
 
 
@@ -1080,7 +1061,7 @@ def _verdict(pair: Pair, c: Comparison) -> str:
 
 
 def family(c: Comparison) -> str:
-    """Return the correction and the number of comparisons as text: "holm, adjusted over 3 comparisons"."""
+    """Return the correction as text: "holm, adjusted over 3 comparisons"."""
     tests = c.pairs[0].comparisons if c.pairs else 0
     if TESTS.get(c.method.test).familywise:
         return f"{c.method.test} over all {tests} pairs"
@@ -1090,7 +1071,7 @@ def family(c: Comparison) -> str:
 
 
 def families(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return sentences on how p-values are corrected and over how many comparisons; [] without pairs."""
+    """Return sentences on how p-values are corrected; [] without pairs."""
     made = dict.fromkeys(family(c) for c in comparisons if c.pairs)
     return [f"verdicts: {'; '.join(made)}", *_correction_scope(comparisons)] if made else []
 
@@ -1108,7 +1089,7 @@ def _correction_scope(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def tally(counts: DatasetCounts) -> str:
-    """Return a sentence on the datasets that a system wins and loses against the baseline, by mean and by verdict."""
+    """Return a sentence on the datasets won and lost against the baseline."""
     by_mean = [("higher", counts.higher), ("lower", counts.lower), ("equal", counts.equal)]
     verdicts = [("better", counts.better), ("worse", counts.worse), ("equivalent", counts.equivalent)]
     always = {"higher", "lower", "better", "worse"}
@@ -1121,10 +1102,7 @@ def tally(counts: DatasetCounts) -> str:
 
 
 def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
-    """Return the comparisons with systems renamed.
-
-    labels: {system: label}.
-    """
+    """Return the comparisons with systems renamed by {system: label}."""
 
     def renamed(system: str) -> str:
         return labels.get(system, system)
@@ -1144,7 +1122,7 @@ def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> 
 
 
 def pair_records(c: Comparison) -> list[dict[str, object]]:
-    """Return {field: value} for each pair, with dataset, measure, means and method of the comparison."""
+    """Return a record for each pair, with dataset, measure, means and method."""
     about = {"dataset": c.dataset, "group": c.group, "measure": c.measure, "count": c.count, "unit": c.unit}
     settings = {"test": c.method.test, "correction": c.method.correction, "level": c.method.level}
     mean = {standing.system: standing.mean for standing in c.standings}
@@ -1155,17 +1133,14 @@ def pair_records(c: Comparison) -> list[dict[str, object]]:
 
 
 def briefly_named(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
-    """Return (comparisons with short names of systems, a line "short: full" for each shortened name)."""
+    """Return (comparisons with short system names, a line "short: full" for each shortened name)."""
     systems = tuple(dict.fromkeys(s.system for c in comparisons for s in c.standings))
     names = dict(zip(systems, short_names(systems), strict=True))
     return relabelled(comparisons, names), [f"{n}: {system}" for system, n in names.items() if n != system]
 
 
 def pair_tables(comparisons: Sequence[Comparison], every: bool = True) -> tuple[Table, ...]:
-    """Return two tables of all comparisons: means with marks of significance, and pairs of systems with verdicts.
-
-    every: list all pairs, else `shown_pairs`.
-    """
+    """Return a table of means with marks of significance, and one of all pairs or `shown_pairs`."""
     comparisons, legend = briefly_named(comparisons)
     lines = [
         [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]
@@ -1219,7 +1194,8 @@ def _marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
 def compare_tables(
     comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
 ) -> tuple[Table, ...]:
-    """Return tables of systems and of pairs for each comparison (of groups, for each dataset and measure), and notes.
+    """Return tables of systems and pairs for each comparison (of groups: for each dataset and measure), then
+    notes.
 
     long: list all pairs, not only `shown_pairs`.
     explain: say how the numbers were made.
@@ -1261,14 +1237,14 @@ def compare_tables(
 
 
 def marked_best(standing: Standing, c: Comparison) -> bool:
-    """Return True if a system's mean, as printed, is the best of two or more; False without a direction."""
+    """Return True if a mean, as printed, is the best of two or more; False without a direction."""
     return standing.best is not None and is_best(c.measure, standing.mean, [s.mean for s in c.standings])
 
 
 def standings_table(c: Comparison, marked: bool = False) -> Table:
     """Return a table of systems with mean, interval, rank and letters.
 
-    marked: also mark the best mean, the baseline and verdicts.
+    marked: mark the best mean, the baseline and verdicts.
     """
     left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
     lettered = any(s.letters for s in c.standings)
@@ -1302,8 +1278,7 @@ def _by_group(comparisons: Sequence[Comparison], long: bool) -> Table:
 
 
 def shown_pairs(c: Comparison) -> tuple[Pair, ...]:
-    """Return the pairs that tables list by default: all of up to six systems, else those with the best system
-    or baseline."""
+    """Return the pairs listed by default: all of up to six systems, else with the best system or baseline."""
     return c.pairs if len(c.standings) <= SEVERAL else _with_best(c)
 
 
@@ -1330,10 +1305,10 @@ SHARED_LETTER = "systems that share a letter cannot be told apart"
 
 
 def method_notes(comparisons: Sequence[Comparison], explain: bool = False, ranked: bool = True) -> list[str]:
-    """Return sentences on test, correction and limits of comparisons; [] without comparisons.
+    """Return sentences on test, correction and limits; [] without comparisons.
 
     explain: also say how each number was made.
-    ranked: include the scope of the correction and ranks.
+    ranked: include the scope of the correction, and ranks.
     """
     if not comparisons:
         return []

@@ -29,14 +29,14 @@ def normal_tail(z: float) -> float:
 
 
 def normal_quantile(p: float) -> float:
-    """Return the p-quantile of the standard normal distribution; infinite for p <= 0 or p >= 1."""
+    """Return the standard normal's p-quantile; infinite for p <= 0 or p >= 1."""
     if p <= 0 or p >= 1:
         return math.copysign(math.inf, p - 0.5)
     return NormalDist().inv_cdf(p)
 
 
 def student_tail(t: float, df: float) -> float:
-    """Return the probability that Student's t with df degrees of freedom exceeds t."""
+    """Return the probability that Student's t with `df` degrees of freedom exceeds t."""
     if math.isinf(t):
         return 0.0 if t > 0 else 1.0
     tail = math.exp(_log_tail(abs(t), df))
@@ -45,7 +45,7 @@ def student_tail(t: float, df: float) -> float:
 
 @lru_cache(maxsize=256)
 def student_quantile(p: float, df: float) -> float:
-    """Return the p-quantile of Student's t with df degrees of freedom; raises BadValue unless 0 < p < 1."""
+    """Return the p-quantile of Student's t; raises BadValue unless 0 < p < 1."""
     if not 0 < p < 1:
         raise BadValue(f"there is no quantile for the probability {p}; expected between 0 and 1")
     if p <= 0.5:
@@ -62,7 +62,7 @@ def student_quantile(p: float, df: float) -> float:
 
 
 def binomial_tail(successes: int, trials: int, chance: float = 0.5) -> float:
-    """Return the probability of at least `successes` in independent trials of probability `chance`."""
+    """Return the probability of at least `successes` in `trials` independent trials of probability `chance`."""
     if not 0 < successes <= trials:
         return float(successes <= 0)
     # Each term is a multiple of its neighbour; sums beyond the range of doubles are shares of 0 or 1.
@@ -76,8 +76,7 @@ def binomial_tail(successes: int, trials: int, chance: float = 0.5) -> float:
 def foreseen_tail(t: float, df: float, shift: float, before: float) -> float:
     """Return the probability that a t statistic of new data exceeds t, if the true effect is `shift`.
 
-    shift: in units of an earlier estimate of the standard deviation.
-    df, before: degrees of freedom of the new and of the earlier estimate.
+    `shift` is in units of an earlier estimate of the standard deviation, with `before` degrees of freedom.
     """
     # The normal tail, averaged over both estimates by Gauss-Legendre quadrature.
     deviations, weights = _estimated_deviation(df, 64 if df < 10 else 40)

@@ -50,7 +50,7 @@ class Factor:
 class FactorialDesign:
     """A full factorial design: a system for each combination of levels, the last factor varying fastest.
 
-    Raises BadValue for a factor with fewer than two levels and a wrong number of systems.
+    Raises BadValue for a factor of fewer than two levels or a wrong number of systems.
     """
 
     factors: tuple[Factor, ...]
@@ -71,11 +71,11 @@ class FactorialDesign:
 
     @cached_property
     def contrasts(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...], Float64], ...]:
-        """(factor positions, level positions, weights of the systems) of each main effect, then of each
+        """(factor positions, level positions, weights of the systems) of each main effect, then each
         interaction of two factors.
 
-        Weights, float64[systems], sum to 0; weights @ means is the effect. A factor of two levels has one
-        effect, second minus first; of more, one for each level, minus the mean of the others.
+        weights @ means is the effect. A factor of two levels has one, second minus first; of more, one for
+        each level, minus the mean of the others.
         """
         # Effects average over all other factors. An interaction is the change of one factor's effect
         # between levels of the other.
@@ -124,7 +124,7 @@ class FactorEffect:
 
 @dataclass(frozen=True)
 class VarianceSource:
-    """A source of variance among the scores of all systems on all queries, with its share."""
+    """A source of variance among all systems' scores on all queries, with its share."""
 
     source: str
     df: int
@@ -141,7 +141,7 @@ class VarianceSource:
 
 @dataclass(frozen=True, repr=False)
 class FactorStudy:
-    """The effects of factors on a measure, and shares of variance, on one or several collections."""
+    """Effects of factors on a measure, and shares of variance, on one or several collections."""
 
     dataset: str
     measure: str
@@ -166,12 +166,12 @@ class FactorStudy:
 
     @property
     def unit(self) -> str:
-        """The unit that tests permute: "queries", or "collections" for two-level intervals over several collections."""
+        """The unit that tests permute: "collections" for two-level intervals over several, else "queries"."""
         return "collections" if self.method.interval == "two-level" and self.collections else "queries"
 
     @property
     def reach(self) -> Reach:
-        """The smallest p-value that the effects' tests can give, and whether it can be significant."""
+        """The smallest p-value that the effects' tests can give."""
         units = self.count if self.unit == "queries" else len(self.collections)
         m = self.method
         family = Family(len(self.effects), 1, m.correct)
@@ -193,8 +193,8 @@ _LEAST_DEALS = 999
 def variance_shares(
     parts: Sequence[Float64], factors: Sequence[Factor], method: ComparisonMethod
 ) -> tuple[VarianceSource, ...]:
-    """Return the sources of variance: collections, queries, factors, interactions, residual; shares are NaN
-    if all values are equal.
+    """Return the sources of variance: collections, queries, factors, interactions, residual; NaN shares if
+    all values are equal.
 
     parts: float64[systems, queries] for each collection, systems as in a `FactorialDesign`.
     """
@@ -244,11 +244,11 @@ def variance_shares(
 def randomised_p(
     values: Float64, shape: tuple[int, ...], axes: tuple[int, ...], method: ComparisonMethod
 ) -> float:
-    """Return the p-value of a main effect or interaction, by permuting its factors' levels within each query.
+    """Return the p-value of a main effect or interaction, permuting its factors' levels within each query.
 
     values: float64[systems, queries].
     shape: number of levels of each factor.
-    axes: positions of the effect's factors, one or two.
+    axes: positions of the effect's one or two factors.
     """
     # For factors of two levels this is the paired randomisation test of the contrast. Otherwise deals are
     # limited by the work they take.
@@ -314,10 +314,10 @@ def factor_study(
 ) -> FactorStudy:
     """Return the effects of a design's factors on a collection, and the shares of variance.
 
-    table: values of the design's systems, in its order.
+    table: the design's systems, in its order.
     chosen: factors to estimate and correct together, by default all; interactions only among them.
 
-    Raises BadValue for systems in another order, and for a test or interval that does not apply to effects.
+    Raises BadValue for systems in another order, or a test or interval that does not apply to effects.
     """
     return factor_study_across({table.dataset: [table]}, table.dataset, design, chosen, method)
 
@@ -332,10 +332,9 @@ def factor_study_across(
     """Return the effects of a design's factors over collections of equal weight, as a study called `name`.
 
     datasets: {collection: its parts}.
-    chosen: factors to estimate, by default all.
+    chosen: as for `factor_study`, which raises the same errors.
 
-    The interval "two-level" resamples collections too, and permutes levels by collection. Raises as
-    `factor_study`.
+    The interval "two-level" resamples collections too, and permutes levels by collection.
     """
     method = method or ComparisonMethod()
     tables = [part for parts in datasets.values() for part in parts]

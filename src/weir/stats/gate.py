@@ -39,8 +39,8 @@ GateVerdict: TypeAlias = Literal["pass", "fail", "undecided"]
 class GateRules:
     """The drop that a gate allows, and the confidence that it needs.
 
-    Raises BadValue for a negative drop, a confidence outside 0.5..1 and the interval two-level, UnknownName
-    for an unknown interval.
+    Raises BadValue for a negative drop, a confidence outside 0.5..1 or the interval two-level, UnknownName
+    for another interval.
     """
 
     max_drop: float = 0.01
@@ -72,7 +72,7 @@ class GateRules:
 
 @dataclass(frozen=True, repr=False)
 class Gate:
-    """The verdict on a candidate against its baseline by a measure, on a dataset or a group of its queries.
+    """The verdict on a candidate against its baseline by a measure, on a dataset or query group.
 
     If less is better, a "drop" is a rise of the mean.
     """
@@ -117,12 +117,12 @@ class Gate:
 
     @property
     def harmless(self) -> bool:
-        """True if the gate does not stop the candidate: it passes, or, for a group, does not fail."""
+        """True if the gate passes or, for a group, does not fail."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property
     def scoreless(self) -> bool:
-        """True if both sides score 0 on every query of a dataset, by a measure from 0 to 1 that rewards more."""
+        """True if both sides score 0 on every query of a dataset by a measure from 0 to 1."""
         nothing = self.before == self.after == 0 and within_unit(self.measure)
         return nothing and not self.group and direction(self.measure) > 0
 
@@ -133,15 +133,15 @@ class Gate:
 
     @property
     def within(self) -> bool:
-        """True if the observed mean dropped by no more than allowed, certain or not."""
+        """True if the observed mean dropped by no more than allowed, significant or not."""
         return self.gain >= -self.max_drop - _ROUNDING
 
     @property
     def needed(self) -> int | None:
-        """Number of queries that would decide an undecided gate with a probability of 80%, if the change
-        stays as measured.
+        """Number of queries that would decide an undecided gate with a power of 80%, if the change stays as
+        measured.
 
-        None for a decided gate, an unknown deviation, noisy systems, and above ten million.
+        None if decided, of unknown deviation or noisy, and above ten million.
         """
         # To pass if the mean dropped by no more than allowed; else to fail, which takes a p-value and a
         # mean beyond the drop.
@@ -170,13 +170,12 @@ class Gate:
 def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gate]:
     """Return a gate for each (group, table of baseline and candidate); group "" is all queries of a dataset.
 
-    It passes if the one-sided bound of the difference is within the allowed drop. It fails if the mean
-    dropped by more and a one-sided paired t-test is significant (Holm over all cases), or at the first
-    failure by a measure that counts failures. Otherwise, and if both sides score 0 throughout, it is
-    undecided.
+    A gate passes if the one-sided bound of the difference is within the allowed drop. It fails if the mean
+    dropped by more, significantly by a one-sided paired t-test (Holm over all cases), or at the first failure
+    by a measure that counts failures. Otherwise, and if both score 0 throughout, it is undecided.
 
-    Raises BadValue for fewer than two queries, a measure without a direction, and an allowed drop that no
-    drop exceeds.
+    Raises BadValue for fewer than two queries, a measure without a direction, or an allowed drop that nothing
+    exceeds.
     """
     # All must pass, so each is tested at the full level (intersection-union: Berger 1982); with Holm 1979 at
     # most 1 candidate in 20 fails anything if nothing dropped, at a confidence of 0.95.
@@ -352,7 +351,8 @@ GATES = ResultKind(
 
 def gate_junit(gates: Sequence[Gate]) -> str:
     """Return JUnit XML with a test case for each gate: failed if it stops the candidate, skipped for an
-    undecided group."""
+    undecided group.
+    """
     from xml.etree import ElementTree as Xml
 
     failed = sum(not one.harmless for one in gates)

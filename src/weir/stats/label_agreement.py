@@ -48,7 +48,7 @@ class LabelPairs:
     def worth(self, measure: Measure, grades: Float64, queries: Ids) -> Float64:
         """Return the value that each pair alone adds to a measure that sums over documents, float64[pairs].
 
-        grades: of each pair, float64[pairs].
+        grades: of each pair.
         queries: the model's queries.
         """
         count = len(grades)
@@ -60,7 +60,8 @@ class LabelPairs:
 
 def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list[LabelPairs]:
     """Return, for each ranking, the pairs in its top k that the model labelled, with people's grades (NaN if
-    unjudged)."""
+    unjudged).
+    """
     both = pair_rows(model, human.queries, human.docs, human.query_of_row(), human.doc)
     grade = np.full(len(model.doc), np.nan)
     grade[both[both >= 0]] = human.grade[both >= 0]
@@ -158,7 +159,7 @@ def label_tables(first: Qrels, second: Qrels, names: tuple[str, str] = ("first",
 
     names: of the raters, for messages.
 
-    Raises BadValue if there are none, or for more than MOST_LABELS distinct grades.
+    Raises BadValue if there are none, or for more than MOST_LABELS grades.
     """
     both, at = shared_pairs(first, second)
     if not len(both):
@@ -194,8 +195,9 @@ def _check_number(grades: Float64, raters: Mapping[str, Qrels]) -> None:
 
 
 def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
-    """Return (rows in `first`, rows in `second`) of the pairs judged in both, int64[pairs] each, ascending in
-    `first`."""
+    """Return the rows in `first` and in `second` of the pairs judged in both, int64[pairs] each, ascending in
+    `first`.
+    """
     row = pair_rows(second, first.queries, first.docs, first.query_of_row(), first.doc)
     both = np.flatnonzero(row >= 0)
     return both, row[both]
@@ -204,9 +206,9 @@ def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
 def cohen_kappa(
     table: Int64, weights: Literal["", "linear", "quadratic"] = "", labels: Float64 | None = None
 ) -> float:
-    """Return Cohen's kappa of a confusion table; NaN if both raters give the same grade throughout.
+    """Return Cohen's kappa of a confusion table that is not all 0; NaN if both raters give one grade
+    throughout.
 
-    table: number of pairs by both raters' grades, not all 0.
     weights: "" counts all differences alike, "linear" or "quadratic" by the distance of grades.
     labels: the grades, by default 0, 1, 2 and so on.
     """
@@ -221,10 +223,7 @@ def cohen_kappa(
 
 
 def ac1(table: Int64) -> float:
-    """Return Gwet's AC1 of a confusion table, a chance-corrected agreement; 1 for a single grade.
-
-    table: number of pairs by both raters' grades, not all 0.
-    """
+    """Return Gwet's AC1 of a confusion table that is not all 0; 1 for a single grade."""
     # Gwet 2008.
     total = float(table.sum())
     share = (table.sum(axis=0) + table.sum(axis=1)) / (2 * total)
@@ -235,8 +234,8 @@ def ac1(table: Int64) -> float:
 
 
 def coincidences(ratings: Float64, labels: Float64) -> Float64:
-    """Return Krippendorff's coincidence matrix of ratings, float64[labels, labels]; items with fewer than two
-    ratings are ignored.
+    """Return Krippendorff's coincidence matrix, float64[labels, labels]; items with fewer than two ratings
+    are ignored.
 
     ratings: float64[raters, items]; NaN for a missing rating.
     labels: grades that may occur.
@@ -252,10 +251,9 @@ def coincidences(ratings: Float64, labels: Float64) -> Float64:
 
 
 def alpha_of(coincidence: Int64 | Float64, labels: Float64, level: Level) -> float:
-    """Return Krippendorff's alpha of a coincidence matrix: 1 is perfect agreement, 0 chance; NaN if all
-    ratings are equal.
+    """Return Krippendorff's alpha of a coincidence matrix; NaN if all ratings are equal.
 
-    level: scale of the grades, "nominal", "ordinal" or "interval"; raises UnknownName for another.
+    level: "nominal", "ordinal" or "interval"; raises UnknownName for another.
     """
     if level not in LEVELS:
         raise UnknownName("level", level, LEVELS)
@@ -291,10 +289,10 @@ STATISTICS: dict[str, Statistic] = {
 
 
 def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "second")) -> Agreement:
-    """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled queries.
+    """Return the agreement of two raters on the pairs that both labelled; intervals NaN for fewer queries
+    than `fewest`.
 
-    Intervals are NaN for fewer queries than `fewest`. Raises BadValue for no shared pair, or more than
-    MOST_LABELS distinct grades.
+    Raises BadValue for no shared pair, or more than MOST_LABELS grades.
     """
     tables = label_tables(first, second, names)
     whole, count = tables.table.sum(axis=0), len(tables.table)
@@ -327,9 +325,9 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
 
 
 def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]:
-    """Yield sums of the queries' tables, `by_query`, over RESAMPLES bootstrap samples of the queries.
+    """Yield sums of the queries' tables over RESAMPLES bootstrap samples of the queries.
 
-    least: number of queries below which nothing is yielded; None for `fewest`.
+    least: queries below which nothing is yielded, by default `fewest`.
     """
     rng, count = np.random.default_rng(SEED), len(by_query)
     for _ in range(RESAMPLES if count >= (least or fewest()) else 0):
@@ -342,14 +340,15 @@ def binary_table(table: Int64, cut: int) -> Int64:
 
 
 def bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% interval (low, high) of resampled values, ignoring NaN; (NaN, NaN) if all are NaN or equal."""
+    """Return the 95% interval of resampled values, ignoring NaN; (NaN, NaN) if all are NaN or equal."""
     defined = [value for value in values if not math.isnan(value)]
     return or_nan(percentiles(np.array(defined)).tolist()) if defined else (math.nan, math.nan)
 
 
 def accuracy_bounds(whole: Int64, drawn: Sequence[Int64]) -> tuple[float, float]:
-    """Return the 95% interval (low, high) of the share of equal labels in a confusion table: of resampled tables, by
-    Wilson where all are equal or none; (NaN, NaN) without tables."""
+    """Return the 95% interval of a confusion table's share of equal labels, by Wilson where all or none are;
+    (NaN, NaN) without resampled tables.
+    """
     equal, total = int(np.trace(whole)), int(whole.sum())
     if len(drawn) and equal in (0, total):
         return share_bounds(equal, total)
@@ -388,12 +387,10 @@ class ManyRaters:
 
 
 def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
-    """Return Krippendorff's alpha of several raters, with intervals from resampled queries.
+    """Return Krippendorff's alpha of several raters, {rater: judgments}; intervals are NaN for fewer queries
+    than `fewest`.
 
-    labels: {rater: its judgments}.
-
-    Intervals are NaN for fewer queries than `fewest`. Raises BadValue for fewer than two raters, if no pair
-    has two labels, and for more than MOST_LABELS distinct grades.
+    Raises BadValue for fewer than two raters, no pair with two labels, or more than MOST_LABELS grades.
     """
     if len(labels) < 2:
         raise BadValue(f"{len(labels)} rater has nobody to agree with; name two or more")
@@ -509,7 +506,8 @@ AGREEMENTS_BY_QUERY = ResultKind("agree", Agreement, _with_queries)
 
 def rater_tables(results: Sequence[ManyRaters]) -> tuple[Table, ...]:
     """Return, for each result, a sentence of counts and tables of the raters' base rates and of
-    Krippendorff's alpha."""
+    Krippendorff's alpha.
+    """
     tables = []
     for one in results:
         rates = [["rater", "labels", "queries", "mean grade", "1 or more"]]
@@ -541,8 +539,8 @@ def few(queries: int) -> str:
 
 
 def without_interval(lines: Sequence[Sequence[str]], queries: int | None = None) -> list[str]:
-    """Return a note on values without an interval in the lines of a table, the header first; [] if there is none, and
-    for too few queries, which `few` tells.
+    """Return a note on values without an interval in a table's lines, header first; [] if none, or for too
+    few queries.
 
     queries: None if they differ.
     """

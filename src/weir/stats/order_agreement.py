@@ -73,12 +73,11 @@ def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
 
 
 def tau_ap(truth: Float64, estimate: Float64) -> float:
-    """Return tau_AP of an estimated order of systems against the true order, -1 to 1; errors at the top weigh more.
+    """Return tau_AP of an estimated order of systems against the true order, -1 to 1; errors at the top weigh
+    more.
 
-    truth, estimate: float64[systems], larger is better.
-
-    Ties in the truth count as errors, ties in the estimate are not compared; NaN if it is constant. Raises
-    BadValue for different lengths.
+    Both are scores, larger is better. Ties in the truth count as errors, ties in the estimate are skipped;
+    NaN for a constant estimate. Raises BadValue for different lengths.
     """
     # Yilmaz, Aslam and Robertson 2008, without ties. tauAP_b of Urbano and Marrero 2017 (tauap_b of autojudge)
     # is the mean of this and of the same with truth and estimate exchanged.
@@ -119,9 +118,8 @@ def order_interval(
     """Return the 95% interval (low, high) of a statistic of two orders of systems; (NaN, NaN) for one query
     or undefined values.
 
-    resampled: the statistic on resampled queries, NaN ignored. If it never varies, (value, value) comes back.
+    resampled: the statistic on resampled queries, NaN ignored; (value, value) if it never varies.
     steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
-    limits: least and largest possible value.
     """
     # Resampled orders hold the noise of two draws and agree less than measured ones, so their percentiles lie
     # below the value. Only their spread is used, around the value, with Student's t: on the scale of Fisher's
@@ -161,7 +159,7 @@ SHARES = ("rbo", "top")
 
 @dataclass(frozen=True)
 class OrderAgreement:
-    """The agreement of two sets of labels, the first taken as true, on the order of systems."""
+    """How two sets of labels, the first taken as true, agree on the order of systems."""
 
     labels: tuple[str, str]
     measure: str
@@ -205,10 +203,9 @@ def order_agreement(
 ) -> OrderAgreement:
     """Return how two sets of labels agree on the order of systems, scored on the queries that both judge.
 
-    runs: {system: its run}.
-    test: the paired test, in TESTS, by which pairs of systems differ.
+    test: in TESTS, decides which pairs of systems differ.
 
-    Raises BadValue for fewer than two systems or shared queries, a system that answers none of these, and a
+    Raises BadValue for fewer than two systems or shared queries, a system that answers none of these, or a
     measure without a direction.
     """
     if problem := no_direction_note([str(measure)]):
@@ -280,7 +277,7 @@ def _decisions(values: Float64, test: str) -> Float64:
 
 
 def order_tables(results: Sequence[OrderAgreement]) -> tuple[Table, ...]:
-    """Return tables of the systems' means by both sets of labels, best by the first on top, and of their agreement."""
+    """Return tables of the systems' means by both sets of labels, best first, and of their agreement."""
     tables = []
     for one in results:
         first, second = one.labels

@@ -26,7 +26,7 @@ from weir.stats.significance import exact_mean
 
 @dataclass(frozen=True)
 class WithinGroups:
-    """The values of a measure within groups of queries, averaged over groups; 95% intervals resample groups."""
+    """Values of a measure within groups of queries, averaged over groups; 95% intervals resample groups."""
 
     measure: str
     groups: int
@@ -48,9 +48,9 @@ class WithinGroups:
 
 
 def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
-    """Return, for each measure, means over groups of queries of their mean, worst, best and spread.
+    """Return, for each measure, means over groups of their mean, worst, best and spread of defined values.
 
-    Ignores undefined values. Raises BadValue if a measure has no defined value.
+    Raises BadValue if a measure has no defined value.
     """
     # Oh et al. 2024 (InstructIR) for the worst.
     within = []
@@ -93,11 +93,11 @@ def p_mrr(
     """Return p-MRR of each pair of queries: how far a changed instruction moves down the documents that it
     makes irrelevant.
 
-    qrels, run: cover both queries of each pair, whose identifiers end in the first and the second of `signs`.
+    qrels, run: hold both queries of each pair; identifiers end in the first or second of `signs`.
     changed: rankings under the changed instructions, if another run.
 
-    1 is best, 0 no change, -1 worst; a missing document ranks last. Pairs are named without `signs`; queries without a
-    partner, and pairs without such a document, are left out. Raises BadValue if none remains.
+    1 is best, 0 no change, -1 worst; a missing document ranks last. Queries without a partner and pairs
+    without such a document are left out; raises BadValue if none remains.
     """
     # A document of rank o under the original instruction and c under the changed one has the value 1 - o / c if
     # it falls and c / o - 1 if it rises, averaged over documents. Weller et al. 2024 (FollowIR); ranks as Weir

@@ -17,9 +17,8 @@ _ROUNDING = 1e-12
 
 
 def exact_p_values(rows: Float64) -> Float64:
-    """Return each row's exact two-sided p-value of the randomisation test, float64[rows].
-
-    rows: float64[rows, differences] without zeros; memory grows with 2^(differences / 2).
+    """Return exact two-sided p-values of the randomisation test of rows without zeros; memory grows with
+    2^(columns / 2).
     """
     sums = rows.sum(axis=1)
     # Flipping a set of differences gives as large a sum where the sum over the set is not above zero.
@@ -36,9 +35,8 @@ def exact_p_values(rows: Float64) -> Float64:
 
 
 def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for each row whose randomisation test has a p-value below about `level`, bool[rows].
-
-    rows: float64[rows, differences], a dozen differences or more.
+    """Return True for each row whose randomisation test has a p-value below about `level`; rows of a dozen
+    differences or more.
     """
     # Quantile of a sum under random signs from its fourth and sixth cumulant: Cornish and Fisher 1937.
     z = normal_quantile(1 - level / 2)
@@ -56,10 +54,7 @@ def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
 
 
 def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for each row whose bootstrap-shift test has a p-value below about `level`, bool[rows].
-
-    rows: float64[rows, differences].
-    """
+    """Return True for each row whose bootstrap-shift test has a p-value below about `level`."""
     # Quantile of a mean over samples drawn with replacement, as in `rejected_by_signs`.
     z = normal_quantile(1 - level / 2)
     n = rows.shape[1]
@@ -88,9 +83,7 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
 def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return two-sided p-values of the paired randomisation test of mean differences, float64[pairs].
 
-    Exact if the nonzero differences have no more sign patterns than `draws`.
-
-    values, pairs, draws: see `p_values`.
+    Exact if the nonzero differences have no more sign patterns than `draws`. Parameters: see `p_values`.
     """
     # Fisher 1935; Smucker, Allan and Carterette 2007.
     p = np.empty(len(pairs))
@@ -117,9 +110,7 @@ def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return two-sided p-values of the bootstrap-shift test of mean differences, float64[pairs].
 
-    Too liberal for few queries.
-
-    values, pairs, draws: see `p_values`.
+    Too liberal for few queries. Parameters: see `p_values`.
     """
     # Savoy 1997; Urbano, Lima and Hanjalic 2019, who shift by the mean of the resampled means, which is the
     # observed mean up to Monte Carlo error.
@@ -130,15 +121,14 @@ def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64
 
 
 def enumerated(differing: int, draws: int) -> bool:
-    """Return True if all sign patterns of `differing` nonzero differences are at most about `draws`."""
+    """Return True if the sign patterns of `differing` nonzero differences are at most about `draws`."""
     # Flipping the sign of the first difference mirrors every sum, so half the patterns tell all.
     return differing <= draws.bit_length()
 
 
 def exact_p(differences: Float64) -> float:
-    """Return the exact two-sided p-value of the randomisation test of differences; 1 for none.
-
-    differences: float64[n], finite; 2**(n - 1) sums are held in memory.
+    """Return the exact two-sided p-value of the randomisation test, 1 for none; holds 2^(n - 1) sums in
+    memory.
     """
     if len(differences) == 0:
         return 1.0

@@ -57,7 +57,7 @@ KURTOSIS_SURE_UNITS, KURTOSIS_PRIOR, KURTOSIS_PRIOR_UNITS = 10, 0.5, 2
 
 @dataclass(frozen=True)
 class Family:
-    """The number of tests corrected together, how many have equal true differences, and the correction."""
+    """Number of tests corrected together, how many have equal true differences, and the correction."""
 
     tests: int = 1
     alike: int = 1
@@ -65,9 +65,8 @@ class Family:
     correct: str = "holm"
 
     def level(self, alpha: float, others: float) -> float:
-        """Return the p-value below which a test is significant if `others` of the family's other tests are.
-
-        others: up to `tests` - 1; a fraction is interpolated.
+        """Return the p-value below which a test is significant if `others` (interpolated if fractional) of
+        the other tests are.
         """
         low = math.floor(others)
         one = level_met(self.correct, self.tests, low, alpha)
@@ -81,7 +80,7 @@ ALONE = Family()
 
 @dataclass(frozen=True)
 class Reach:
-    """The smallest p-value that a corrected test can give with a number of queries or datasets."""
+    """The smallest p-value that a corrected test can give."""
 
     smallest: float
     """Lower bound of the adjusted p-values."""
@@ -109,8 +108,7 @@ class Need:
 
 @dataclass(frozen=True, repr=False)
 class PowerPlan:
-    """The smallest difference that a test can show with the present queries, and the queries that given
-    differences need."""
+    """The smallest difference that a test can show now, and the queries that given differences need."""
 
     measure: str
     queries: int
@@ -145,15 +143,12 @@ def plan(
     test: str = TEST,
     names: tuple[str, str] = ("first", "second"),
 ) -> PowerPlan:
-    """Return the power plan for two systems from their differences, float64[queries]; without needs if all
-    differences are equal.
+    """Return the power plan for two systems' differences, float64[queries]; no needs if all are equal.
 
-    effects: true mean differences to find.
-    alpha: level of the test.
-    wanted: required probability of finding them.
+    effects: true mean differences to find with probability `wanted`.
     test: "permutation", "t" or "bootstrap-shift".
 
-    Raises BadValue for fewer than two queries, numbers out of range, and a test of unknown power.
+    Raises BadValue for fewer than two queries, numbers out of range or another test.
     """
     n = len(differences)
     if n < 2:
@@ -184,16 +179,14 @@ def reach(
     systems: int = 2,
     beside: Float64 | None = None,
 ) -> Reach:
-    """Return the smallest adjusted p-value that a test can give, and the units and draws needed for one below alpha.
+    """Return the smallest adjusted p-value that a test can give, and the units and draws needed for one below
+    alpha.
 
-    test: a name in TESTS.
-    units: number of queries or datasets.
+    units: number of queries or datasets; None above 64 where needed.
     family: the tests corrected together, all with their smallest p-values.
-    draws: of a test that draws, by default as in `Draws()`; others need 0.
+    draws: by default Draws().
     systems: number compared, for tests such as tukey.
     beside: smallest p-values of the family's tests in other tables.
-
-    The units needed are None above 64.
     """
     draws = draws or Draws()
     kind = TESTS.get(test)
@@ -213,9 +206,9 @@ def reach(
 
 
 def excess_kurtosis(rows: Float64) -> float:
-    """Return the excess kurtosis pooled over float64[rows, n], rounded to 0.25 and cut at KURTOSIS_BOUNDS.
+    """Return the excess kurtosis pooled over rows, rounded to 0.25 and cut at KURTOSIS_BOUNDS.
 
-    Shrunk towards KURTOSIS_PRIOR for n < 10; 0 for n < 4 or constant rows.
+    Shrunk towards KURTOSIS_PRIOR for fewer than 10 columns; 0 for fewer than 4 or constant rows.
     """
     # The sum of the rows' fourth k-statistics over that of unbiased squared variances: Fisher 1930; Tukey 1956
     # (polykays).
@@ -249,12 +242,12 @@ def power(
 ) -> float:
     """Return the probability that a two-sided paired test finds a true mean difference in new data.
 
-    deviation, kurtosis: standard deviation and excess kurtosis of the differences.
+    deviation, kurtosis: of the differences; kurtosis in excess of the normal.
     test: "permutation", "t" or "bootstrap-shift".
     pilot: number of queries from which the deviation was estimated, by default `queries`.
 
-    alpha for a difference of 0; without deviation 1, or 0 if so few queries cannot reach alpha. Raises
-    BadValue for fewer than two queries, numbers out of range or a test of unknown power.
+    alpha for a difference of 0; 1 without deviation, or 0 if alpha is out of reach. Raises BadValue for fewer
+    than two queries, numbers out of range or another test.
     """
     detection = _checked(min(queries, pilot or queries), deviation, alpha, test)
     if deviation == 0:
@@ -273,11 +266,9 @@ def detectable(
     family: Family = ALONE,
     kurtosis: float = 0.0,
 ) -> float:
-    """Return the smallest true difference that a two-sided paired test finds with probability `wanted`;
-    infinite if none.
+    """Return the smallest true difference found with probability `wanted`; infinite if none.
 
-    deviation, test, kurtosis: as for `power`.
-    family: the tests corrected together.
+    family: the tests corrected together; else as for `power`.
 
     Raises BadValue as `power`, and for `wanted` not between alpha and 1.
     """
@@ -298,8 +289,7 @@ def queries_needed(
     """Return the number of queries, from 2, that find a true difference with probability `wanted`; None above
     ten million.
 
-    deviation, kurtosis, test: as for `power`.
-    pilot: number of queries from which the deviation was estimated; None for as many as are needed.
+    pilot: queries from which the deviation was estimated, None for as many as needed; else as for `power`.
 
     Raises BadValue for a difference of 0 and other numbers out of range.
     """
@@ -337,7 +327,7 @@ def queries_needed(
 def equivalence(differences: Float64, margin: float) -> float:
     """Return the p-value of the claim that the true mean difference is within ±margin.
 
-    Raises BadValue for a margin that is not positive or fewer than two differences.
+    Raises BadValue for a margin not above 0 or fewer than two differences.
     """
     if not (margin > 0 and math.isfinite(margin)):
         raise BadValue(f"the margin is {margin}; expected a number above 0")
@@ -519,8 +509,6 @@ def _checked(
 def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
     """Return a sentence on why so few queries (`units` of the noun `unit`) or draws can show no difference,
     and how many would.
-
-    tests: number of tests corrected together.
     """
     several = f", adjusted over {tests} comparisons" if tests > 1 else ""
     few, takes = "draws", f"{reach.draws:,} draws"

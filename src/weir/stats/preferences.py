@@ -36,7 +36,7 @@ class Preference:
 
 @dataclass(frozen=True)
 class WinRate:
-    """The wins, ties and losses of `first` against `second`."""
+    """Wins, ties and losses of `first` against `second`."""
 
     first: str
     second: str
@@ -80,7 +80,7 @@ class PreferenceOrder:
 
 
 def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
-    """Return the win rates of all pairs, and the order by strength; raises BadValue without preferences."""
+    """Return all pairs' win rates and the order by strength; raises BadValue without preferences."""
     preferences = list(given)
     if not preferences:
         raise BadValue("nobody has preferred anything yet")
@@ -90,7 +90,7 @@ def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
 
 
 def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
-    """Return the win rate of each compared pair (of the name that sorts first), by name; queries weigh the same."""
+    """Return the win rate of each compared pair, names sorted; queries weigh the same."""
     names = sorted({name for one in preferences for name in (one.first, one.second)})
     rates = []
     for first, second in combinations(names, 2):
@@ -172,7 +172,7 @@ def _information(chance: Float64, rows: Int64, count: int) -> Float64:
 
 
 def preference_tables(results: Sequence[PreferenceOrder]) -> tuple[Table, ...]:
-    """Return tables of the win rates of each pair and of the order by strength."""
+    """Return tables of pairs' win rates and of the order by strength."""
     tables = []
     for one in results:
         number = counted(one.comparisons, "comparison"), counted(one.queries, "query", "queries")

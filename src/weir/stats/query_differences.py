@@ -41,7 +41,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class QueryDifference:
-    """A query with its value in two runs, and the relevant documents whose ranks changed most."""
+    """A query's values in two runs, and the relevant documents whose ranks changed most."""
 
     query: str
     first: float
@@ -57,7 +57,7 @@ class QueryDifference:
 
 @dataclass(frozen=True)
 class QueryValues:
-    """A query with its value in the first and in the second run."""
+    """A query's values in two runs."""
 
     query: str
     before: float
@@ -101,12 +101,12 @@ class QueryDifferences:
 def query_differences(
     measure: str, names: tuple[str, str], first: Scores, second: Scores, top: int = 10
 ) -> QueryDifferences:
-    """Return the comparison of a second run with a first, query by query.
+    """Return a second run's comparison with a first, query by query.
 
     top: number of largest gains, and of largest losses, to list.
 
     Raises BadValue if no query has a value in both, a run answers none, or judgments or conventions differ;
-    UnknownName for a measure that was not computed.
+    UnknownName for an uncomputed measure.
     """
     for name, scores in zip(names, (first, second), strict=True):
         if not scores.answered.any():
@@ -151,15 +151,15 @@ def query_differences(
 
 
 def with_documents(differences: QueryDifferences, qrels: Qrels, first: Run, second: Run) -> QueryDifferences:
-    """Return the differences; each listed query gets its relevant documents whose ranks changed most."""
+    """Return the differences, each listed query with its relevant documents whose ranks changed most."""
     return _each(differences, lambda one: replace(one, documents=shifts(one.query, qrels, first, second)))
 
 
 def shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ...]:
-    """Return up to three relevant documents of a query whose ranks changed most between two runs, largest
-    change first.
+    """Return up to three relevant documents of a query by change of 1 / log2(rank + 1) between runs, largest
+    first.
 
-    Changes are of 1 / log2(rank + 1), 0 if not returned; () for a query without judgments.
+    An unranked document counts 0; () for a query without judgments.
     """
     q = int(qrels.queries.codes([query])[0])
     if q < 0:
@@ -230,7 +230,7 @@ def _each(
 
 
 def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
-    """Return the rank of each document for a query, int64[documents]; 0 if not ranked."""
+    """Return each document's rank for a query, int64[documents]; 0 if not ranked."""
     q = int(run.queries.codes([query])[0])
     if q < 0:
         return np.zeros(len(documents), np.int64)

@@ -25,7 +25,7 @@ SEED = 20_210_427
 
 @dataclass(frozen=True)
 class Draws:
-    """The number and the seed of random draws."""
+    """Number and seed of random draws."""
 
     count: int = DRAWS
     seed: int = SEED
@@ -47,9 +47,8 @@ _COMMON_COUNTS = 5
 
 
 def sign_sums(values: Float64, draws: int, generator: np.random.Generator) -> Iterator[Float64]:
-    """Yield sums over queries under random signs, in blocks float64[draws of the block, systems].
-
-    values: float64[systems, queries].
+    """Yield sums of float64[systems, queries] under random signs of queries, in blocks float64[draws,
+    systems].
     """
     # Each draw takes whole 64-bit words, so it depends neither on the other systems nor on the block size.
     systems, queries = values.shape
@@ -67,9 +66,8 @@ def sign_sums(values: Float64, draws: int, generator: np.random.Generator) -> It
 
 
 def resampled_sums(columns: Float64, resamples: int, generator: np.random.Generator) -> Iterator[Float64]:
-    """Yield sums over queries drawn with replacement, in blocks float64[samples of the block, columns].
-
-    columns: float64[columns, queries], summed over the same samples.
+    """Yield sums of float64[columns, queries] over queries drawn with replacement, in blocks float64[samples,
+    columns].
     """
     by_query = summable(columns).T
     for counts in resampled_counts(columns.shape[1], resamples, generator, _cells(len(columns))):
@@ -83,11 +81,10 @@ def _all_sums(columns: Float64, resamples: int, generator: np.random.Generator) 
 def resampled_counts(
     queries: int, resamples: int, generator: np.random.Generator, cells: int = BLOCK_CELLS
 ) -> Iterator[Float64]:
-    """Yield how often each query occurs in samples drawn with replacement, in blocks float64[samples, queries].
+    """Yield how often each query is drawn with replacement, in blocks float64[samples, queries] of about
+    `cells` numbers.
 
-    A block's memory is reused by the next.
-
-    cells: approximate block size.
+    The next block reuses a block's memory.
     """
     # Independent Poisson counts, given their sum, are a sample of that size drawn with replacement. With a mean
     # a little below 1, samples whose sum is at most the number of queries are accepted and filled up with
@@ -177,9 +174,8 @@ def _check_level(level: float) -> None:
 
 
 def percentiles(samples: Float64, level: float = LEVEL) -> Float64:
-    """Return (low, high) of the central share `level` of samples along the first axis, float64[..., 2].
-
-    NaN where samples never vary: a statistic that no resample changes says nothing of chance.
+    """Return the ends of the central share `level` along the first axis, float64[..., 2]; NaN where samples
+    never vary.
     """
     # Efron and Tibshirani 1993, section 13.3.
     ends: Float64 = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -205,8 +201,9 @@ def has_percentile(p: int, count: int) -> bool:
 
 
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
-    """Return the mean of each measure over the queries with a value (geometric for geometric measures), with
-    its interval, NaN as in `mean_bounds`."""
+    """Return each measure's mean (geometric for geometric measures) and interval over queries with a value,
+    NaN as in `mean_bounds`.
+    """
     # Resampled in id order and from the same seed for each measure.
     values = scores.values[:, scores.id_order()]
     defined = ~np.isnan(values)
@@ -226,7 +223,7 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
 
 
 def interval_methods(scores: Scores) -> list[Literal["wilson", "student", "percentile bootstrap"]]:
-    """Return the method of each measure's interval by `intervals`."""
+    """Return the method by which `intervals` makes each measure's interval."""
     found: list[Literal["wilson", "student", "percentile bootstrap"]] = []
     for measure, row in zip(scores.measures, scores.values, strict=True):
         unit = np.array([_within_unit(measure, row)])
@@ -252,7 +249,7 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return the interval (low, high) of the mean of `values`, float64[n], ignoring NaN.
+    """Return the interval (low, high) of the mean of `values`, ignoring NaN.
 
     unit: True if values are within 0..1.
 
@@ -272,11 +269,11 @@ def ratio_interval(
     """Return the bootstrap interval (low, high) of a ratio of two sums over queries, or of its difference
     from the ratio `less`.
 
-    parts: (numerator, denominator) of each query, float64[queries] each; `less` likewise.
+    parts, less: (numerator, denominator) of each query, float64[queries] each.
     share: True if numerators count some of what denominators count: Wilson's bounds for all or none.
 
-    Leaves out resamples with a denominator of 0; (NaN, NaN) if none remains, if the ratio is the same in all, and for
-    fewer than `fewest` queries. Raises BadValue for a level outside 0..1.
+    (NaN, NaN) for fewer than `fewest` queries or an unvarying ratio. Raises BadValue for a level outside
+    0..1.
     """
     _check_level(level)
     columns = np.stack([*parts, *(less or ())])
@@ -297,8 +294,7 @@ def ratio_interval(
 
 
 def resampled_means(values: Float64, generator: np.random.Generator, resamples: int) -> Float64:
-    """Return means of bootstrap samples of `values`, float64[resamples]; of the rows of a matrix,
-    float64[resamples, rows]."""
+    """Return means of bootstrap samples, float64[resamples], or float64[resamples, rows] of a matrix."""
     sums = _all_sums(np.atleast_2d(values), resamples, generator)
     means: Float64 = sums / values.shape[-1]
     return means if values.ndim > 1 else means[:, 0]
@@ -332,16 +328,15 @@ def mean_bounds(
     unit: NDArray[np.bool_] | None = None,
     geometric: bool = False,
 ) -> Float64:
-    """Return [low, high] of the mean of the parts' means for each row, float64[rows, 2]: Wilson's for shares in a
-    single part, Student's for few values, else percentile bootstrap.
+    """Return bounds of each row's mean of the parts' means, float64[rows, 2]: Wilson's for shares in a single
+    part, Student's for few values, else percentile bootstrap.
 
-    parts: float64[rows, queries] each, without NaN; a single part gives a plain mean.
-    generator, resamples: of the bootstrap, which by default draws from the fixed SEED.
-    unit: True if a row's values are within 0..1, bool[rows], by default nowhere.
-    geometric: values are logarithms. Each part's mean is exponentiated, and bounds are cut to 0..1.
+    parts: float64[rows, queries] each, without NaN.
+    unit: rows within 0..1, bool[rows], by default none.
+    geometric: values are logarithms; means are exponentiated, bounds cut to 0..1.
 
-    NaN for fewer than `fewest(level)` values in all, a part of fewer than two, and a row of equal values unless they
-    are 0 or 1 with `unit`. Raises BadValue for a level outside 0..1.
+    NaN for fewer than `fewest(level)` values, a part of fewer than two, or equal values unless 0 or 1 with
+    `unit`. Raises BadValue for a level outside 0..1.
     """
     _check_level(level)
     # As scipy.stats.bootstrap(method="percentile"). Coverage: docs/calibration.md.
@@ -381,7 +376,7 @@ def _small_rows(
 
 
 def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return Wilson's bounds (low, high) of the share `successes` / `count`; `count` must be above 0."""
+    """Return Wilson's bounds (low, high) of `successes` / `count`; `count` must be above 0."""
     # Wilson 1927.
     z2 = normal_quantile((1 + level) / 2) ** 2
     share = successes / count
@@ -392,8 +387,7 @@ def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[fl
 
 
 def share_below(successes: int, count: int) -> float:
-    """Return the exact one-sided 95% upper bound of the share `successes` / `count` (Clopper-Pearson); 1 for
-    no trials."""
+    """Return the exact one-sided 95% upper bound of `successes` / `count` (Clopper-Pearson); 1 for no trials."""
     # Clopper and Pearson 1934: the largest share with which so few are seen as often as 1 - LEVEL.
     if successes >= count:
         return 1.0
@@ -409,8 +403,7 @@ def few_bounds(
 ) -> tuple[float, float]:
     """Return Student's bounds (low, high) of the mean of the parts' means; NaN without variance.
 
-    parts: float64[queries] each.
-    level, unit, geometric: as for `mean_bounds`.
+    Parameters as for `mean_bounds`.
     """
     if geometric and len(parts) == 1:
         low, high = few_bounds(parts, level)
@@ -453,10 +446,10 @@ def few_bounds(
 
 
 def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws, geometric: bool = False) -> Float64:
-    """Return means over resampled datasets, with queries resampled within each, float64[draws.count, systems].
+    """Return means over resampled datasets, queries resampled within each, float64[draws.count, systems].
 
-    datasets: the parts of each, float64[systems, queries]; its value is the mean of their means.
-    geometric: values are logarithms, and each part's mean is exponentiated.
+    datasets: parts of each, float64[systems, queries], whose means are averaged.
+    geometric: values are logarithms; parts' means are exponentiated.
     """
     # Somewhat wide, as the means of datasets vary with their queries already. Davison and Hinkley 1997, section
     # 3.8.
@@ -489,9 +482,9 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
     """Return the bounds of each row's mean, float64[rows, 2]; NaN for a constant row.
 
     rows: float64[rows, queries] without NaN.
-    how: "t", "percentile", "bca" or "studentised"; raises UnknownName for another.
+    how: "t", "percentile", "bca" or "studentised".
 
-    Raises BadValue for a level outside 0..1 or fewer than two queries.
+    Raises UnknownName for another `how`, BadValue for a level outside 0..1 or fewer than two queries.
     """
     function = INTERVALS.get(how)
     draws = draws or Draws(RESAMPLES)
@@ -513,10 +506,7 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
 
 
 def resampled(rows: Float64, draws: Draws) -> tuple[Float64, Float64]:
-    """Return (means, standard errors) of bootstrap samples, float64[draws, rows] each, the same samples for all rows.
-
-    rows: float64[rows, queries].
-    """
+    """Return (means, standard errors) of the same bootstrap samples for all rows, float64[draws, rows] each."""
     count, n = rows.shape
     # Squares of deviations from the mean cancel less than squares of values.
     centre = rows.mean(axis=1)
@@ -556,9 +546,8 @@ def bca(values: Float64, means: Float64, errors: Float64, level: float) -> Seque
 
 @INTERVALS.register("studentised")
 def studentised(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return the bootstrap-t interval (low, high) of the mean of `values`, float64[n].
-
-    means, errors: of each resample, float64[resamples]; an error of 0 is left out.
+    """Return the bootstrap-t interval (low, high) of the mean of `values`; resamples with an error of 0 are
+    left out.
     """
     # Efron and Tibshirani 1993, section 12.5.
     mean = float(values.mean())
@@ -570,7 +559,7 @@ def studentised(values: Float64, means: Float64, errors: Float64, level: float) 
 
 @INTERVALS.register("t")
 def student(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return Student's interval (low, high) of the mean of two or more values; `means` and `errors` are not used."""
+    """Return Student's interval (low, high) of the mean of two or more values."""
     n = len(values)
     mean = float(values.mean())
     error = math.sqrt(float(np.sum((values - mean) ** 2)) / (n - 1) / n)
@@ -586,11 +575,10 @@ _DEVIATION_ROUNDING = 1e-12
 def simultaneous_bounds(
     parts: Sequence[Float64], weights: Sequence[float], level: float = LEVEL, draws: Draws | None = None
 ) -> Float64:
-    """Return bounds of each row's weighted sum of its means on the collections, float64[rows, 2], valid for
-    all rows together.
+    """Return bounds of each row's weighted sum of means on collections, float64[rows, 2], valid for all rows
+    together.
 
     parts: float64[rows, queries] for each collection, two or more queries.
-    weights: of the collections.
     """
     # A bound is as many standard errors off as the largest deviation of any row reaches with probability
     # `level`, which accounts for number and correlation. Each sample is divided by the error of an estimated
@@ -620,10 +608,10 @@ def simultaneous_bounds(
 
 
 def two_level_bounds(parts: Sequence[Sequence[Float64]], level: float, draws: Draws) -> Float64:
-    """Return bounds of each system's mean over datasets, float64[systems, 2], valid for all together;
-    datasets and queries are resampled.
+    """Return bounds of each system's mean over datasets, float64[systems, 2], valid for all together,
+    resampling datasets and queries.
 
-    parts: for each dataset the values of its parts, float64[systems, queries].
+    parts: for each dataset its parts' values, float64[systems, queries].
     """
     means = two_level_means(parts, draws)
     center = np.mean([np.mean([p.mean(axis=1) for p in dataset], axis=0) for dataset in parts], axis=0)

@@ -13,7 +13,7 @@ from weir.stats.significance import deviation_of, exact_mean
 
 @dataclass(frozen=True)
 class RunNoise:
-    """The variance of a system's mean over queries between repeated runs."""
+    """How a system's mean over queries varies between repeated runs."""
 
     measure: str
     variance: float
@@ -24,9 +24,8 @@ class RunNoise:
     """The system, the collection and the number of queries that it was measured on."""
 
     def error(self, differences: Float64) -> tuple[float, float]:
-        """Return (standard error, degrees of freedom) of the mean difference of two systems with this noise.
-
-        differences: of queries, two or more.
+        """Return (standard error, degrees of freedom) of two noisy systems' mean difference, from differences
+        of two or more queries.
         """
         # Both systems are taken to be as noisy as the one that was asked again (Satterthwaite 1946). Noise that differs
         # from query to query is counted twice, as differences vary with it: the error is rather too large.
@@ -38,12 +37,14 @@ class RunNoise:
         return math.sqrt(total), total**2 / parts
 
     def bound(self, differences: Float64, level: float) -> float:
-        """Return the lower bound of the mean difference of two noisy systems, one-sided at confidence `level`."""
+        """Return the one-sided lower bound of two noisy systems' mean difference at confidence `level`."""
         error, degrees = self.error(differences)
         return exact_mean(differences) - (student_quantile(level, degrees) * error if error else 0.0)
 
     def tail(self, differences: Float64) -> float:
-        """Return the one-sided p-value of a mean difference above 0 of two noisy systems; 0 or 1 without variance."""
+        """Return the one-sided p-value of two noisy systems' mean difference above 0; 0 or 1 without
+        variance.
+        """
         error, degrees = self.error(differences)
         mean = exact_mean(differences)
         return student_tail(mean / error, degrees) if error else float(mean <= 0)
@@ -60,5 +61,5 @@ def noise_notes(noises: Iterable[RunNoise], measures: Iterable[str]) -> list[str
 
 
 def noise_of(noises: Iterable[RunNoise], measure: str) -> RunNoise | None:
-    """Return the noise of a measure; None if it is not known."""
+    """Return the noise of a measure; None if unknown."""
     return next((one for one in noises if one.measure == measure), None)

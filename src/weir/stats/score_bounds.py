@@ -30,7 +30,7 @@ CELLS = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Unjudged:
-    """The unjudged documents in the top k of several runs, for judged queries."""
+    """Unjudged documents in the top k of several runs, for judged queries."""
 
     qrels: Qrels
     """The judgments; their documents include the runs'."""
@@ -44,9 +44,8 @@ class Unjudged:
 
     @staticmethod
     def of(runs: Sequence[Run], qrels: Qrels, k: int, highest: float = 0) -> Unjudged:
-        """Return the unjudged documents in the top k of any of these runs, for judged queries.
-
-        highest: grade that they may get, if above the largest in `qrels`.
+        """Return the unjudged documents in any run's top k, for judged queries; `highest`, if above the
+        grades in `qrels`, is the grade that they may get.
         """
         tops = [run.top(k) for run in runs]
         codes, distinct = distinct_strings(
@@ -67,7 +66,7 @@ class Unjudged:
         return Unjudged(wider, query[rows].astype(np.int32), doc[rows].astype(np.int32), rank[rows], grade)
 
     def ranks_in(self, run: Run, k: int) -> Int64:
-        """Return each unjudged document's rank in a run's top k, int64[n]; k + 1 if absent."""
+        """Return each unjudged document's rank in a run, int64[n]; k + 1 if not in its top k."""
         top, docs = run.top(k), len(self.qrels.docs)
         query = self.qrels.queries.codes(top.queries.strings)[top.query_of_row()].astype(np.int64)
         pair = query * docs + self.qrels.docs.codes(top.docs.strings)[top.doc]
@@ -80,7 +79,7 @@ class Unjudged:
         return ranks
 
     def filled(self, relevant: NDArray[np.bool_]) -> Qrels:
-        """Return the judgments, with the unjudged documents marked in `relevant`, bool[n], at the highest grade."""
+        """Return the judgments plus the unjudged documents where `relevant`, bool[n], at the highest grade."""
         qrels = self.qrels
         return Qrels.from_columns(
             qrels.queries,
@@ -105,10 +104,10 @@ class ScoreBounds:
 def score_bounds(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, highest: float = 0
 ) -> dict[str, ScoreBounds]:
-    """Return {run: lowest, present and highest score of each query} over all possible judgments of documents that are
-    unjudged and in the top k of any run.
+    """Return {run: bounds of each query's score} over all possible judgments of unjudged documents in any
+    run's top k.
 
-    highest: grade that an unjudged document may get, if above the largest in `qrels`; 1 if neither is positive.
+    highest: grade that they may get, if above the largest in `qrels`.
 
     Raises BadValue for a measure of unknown bounds, or without a cut-off of at most MOST_RANKS.
     """
@@ -163,7 +162,8 @@ def _bounds_by_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreB
 
 def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
     """Return (nDCG's numerator over judged documents, float64[queries]; discount at each unjudged document's
-    rank, float64[n], 0 if not in the top k)."""
+    rank, 0 beyond the top k).
+    """
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
     query, judged_rank, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)
@@ -184,10 +184,9 @@ def _settings(measure: Measure) -> tuple[str, float, str]:
 def most_above(
     over: tuple[Float64, Float64], under: tuple[Float64, Float64], unjudged: Unjudged, measure: Measure
 ) -> Float64:
-    """Return the largest difference of two runs' nDCG, `over` minus `under`, over all possible judgments,
-    float64[queries].
+    """Return each query's largest possible nDCG of `over` minus `under` over all judgments, float64[queries].
 
-    over, under: from `discounted`; zeros for `under` give the largest score of a run.
+    Both are from `discounted`; zeros for `under` give the largest score of a run.
     """
     # With n[g] unjudged documents gaining g or more, the numerator is largest if those of the largest weights
     # gain most. Numerator and ideal are then sums over the levels g, so that the largest `numerator - value *
@@ -249,13 +248,12 @@ def _largest_ratio(
 def turning_pairs(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE
 ) -> dict[tuple[str, str], bool]:
-    """Return {(better run, worse run): detected} for the pairs of unequal means that the unjudged documents can make
-    equal or reverse.
+    """Return {(better run, worse run): detected} for unequal means that judging the unjudged documents could
+    equalise or reverse.
 
-    measure: an nDCG; raises BadValue for a measure of unknown bounds.
+    detected: the default test finds such a difference with a power of 80%; False for one query.
 
-    `detected` is True if the default test finds a difference as large as theirs with a power of 80%; False for one
-    query.
+    Raises BadValue unless `measure` is an nDCG with known bounds.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k)

@@ -77,10 +77,7 @@ def _score_notes(scores: Scores) -> tuple[Note, ...]:
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
-    """Return the notes on several systems' scores; a note on some systems begins with their names.
-
-    scores: {system: its scores}.
-    """
+    """Return the notes on several systems' scores; a note on some systems begins with their names."""
     several, first = len(scores) > 1, next(iter(scores.values()), None)
     shared = [] if first is None else list(first.remarks)
     conventions, rates = list[Note](), dict[str, float]()
@@ -150,8 +147,7 @@ def _other_texts_notes(scores: Mapping[str, Scores]) -> list[Note]:
 
 
 def row_notes(rows: Iterable[Row]) -> list[Note]:
-    """Return notes on rows, such as on unanswered queries, wide ties and few judged documents; rows of groups
-    are ignored."""
+    """Return notes on unanswered queries, wide ties and few judged documents; rows of groups are ignored."""
     rows = [row for row in rows if not row.group and row.groups is None]
     unanswered = {(r.system, r.dataset): r for r in rows if r.answered < r.queries}
     worst = sorted(unanswered.values(), key=lambda r: r.answered / r.queries)
@@ -198,7 +194,7 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
 
 
 def answered_rate(row: Row) -> float | None:
-    """Return the mean share of judged documents in the top 10 over answered queries; None if unknown."""
+    """Return the mean share of judged documents in answered queries' top 10; None if unknown."""
     if row.judged_at_10 is None or not row.answered:
         return None
     if "missing=" in row.conventions or _with_unanswered(row):
@@ -276,10 +272,10 @@ def scored(
     conventions: Conventions,
     gate: GatedLabels | None = None,
 ) -> Scores:
-    """Return the scores of a ranking, with notes on judgments, cut-offs and ties.
+    """Return a ranking's scores, with notes on judgments, cut-offs and ties.
 
     join: matches the ranking with judgments, by conventions.
-    gate: calibrates a model's labels; without it they are marked as uncalibrated.
+    gate: calibrates a model's labels, which otherwise count as uncalibrated.
     """
     judged = join(judgments, conventions)
     scores = scores_of(judged, measures, conventions)
@@ -291,7 +287,7 @@ def scored(
 
 
 def uncalibrated(qrels: Qrels) -> LabelUse | None:
-    """Return a `LabelUse` with a warning if the origin of some judgments is a model, else None."""
+    """Return a `LabelUse` with a warning if a model made some judgments, else None."""
     if qrels.origin is None:
         return None
     rows = qrels.origin.of_models()
@@ -316,12 +312,12 @@ SHARES_OF_RETURNED = ("SetP", "SetF", "SetAP", "SetR_cap")
 
 
 def without_relevant(queries: int, judged: int) -> str:
-    """Return a sentence that `queries` of `judged` queries have no relevant document and score 0."""
+    """Return a sentence that so many judged queries have no relevant document and score 0."""
     return f"{queries:,} of {judged:,} judged queries have no relevant document and score 0"
 
 
 def own_counts(judged: Judged) -> tuple[int, int]:
-    """Return two numbers of rankings: that begin with the query's own document, and that have it in the top
+    """Return the numbers of rankings that begin with the query's own document, and that have it in the top
     OWN_DEPTH.
 
     The second is 0 if an own document is judged relevant.
@@ -332,10 +328,10 @@ def own_counts(judged: Judged) -> tuple[int, int]:
 
 
 def own_documents_said(first: int, near: int, rankings: int) -> str:
-    """Return a sentence on how many rankings begin with their query's own document, if many, else have it near the top;
-    "" if neither.
+    """Return a sentence on rankings that begin with their query's own document, if many, or have it near the
+    top; "" if neither.
 
-    first, near: from `own_counts`, of `rankings` rankings.
+    first, near: from `own_counts`.
     """
     if first > 1 and first >= SELF_MATCHES * rankings:
         return f"{first:,} of {rankings:,} rankings begin with the query itself"
@@ -359,7 +355,7 @@ def noted(
     qrels: Qrels | IntentQrels | None,
     measures: tuple[Measure, ...],
 ) -> Scores:
-    """Return the scores with notes on grades, measures, unjudged rankings, orders that may not be meant, cut-offs and
+    """Return the scores with notes on grades, measures, unjudged rankings, suspicious orders, cut-offs and
     ties.
 
     qrels: None if all grades are whole and of unknown origin.
@@ -414,16 +410,15 @@ def noted(
 
 
 def reaches(measure: Measure, k: int) -> bool:
-    """Return True if the measure reads rank k: its cut-off is None or at least k."""
+    """Return True if the measure reads rank k."""
     return measure.cutoff is None or measure.cutoff >= k
 
 
 def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> Note:
-    """Return a note that rankings end, at rank k, among documents of equal score.
+    """Return a note that `queries` rankings end, at rank k, among documents of equal score.
 
-    queries: number of these rankings.
     known: documents beyond the cut certainly have the same score.
-    searched: the documents beyond the cut were searched too.
+    searched: they were searched too.
     """
     where = f"the last document, at rank {k:,}, is tied in {counted(queries, 'query', 'queries')}"
     if searched:
@@ -433,10 +428,10 @@ def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> 
 
 
 def cut_depth(retrieved: Int32) -> int | None:
-    """Return the length of the longest ranking if at least CUT_SHARE of the nonempty ones have it, as if cut there;
-    else None, and for fewer than CUT_QUERIES nonempty ones.
+    """Return the length at which rankings seem cut: the longest, if CUT_SHARE of the nonempty ones have it;
+    else None.
 
-    retrieved: length of each ranking, int32[queries].
+    None also for fewer than CUT_QUERIES nonempty rankings. retrieved: length of each ranking.
     """
     lengths = retrieved[retrieved > 0]
     if len(lengths) < CUT_QUERIES or (lengths == lengths.max()).mean() < CUT_SHARE:
@@ -445,7 +440,7 @@ def cut_depth(retrieved: Int32) -> int | None:
 
 
 def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[Note]:
-    """Return one note on the measures whose cut-off exceeds `depth`, the length of the longest ranking; [] if none.
+    """Return one note on the measures whose cut-off exceeds the longest ranking's `depth`; [] if none.
 
     once: words on documents removed from the rankings.
     """
@@ -460,7 +455,8 @@ def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[N
 def depth_notes(
     depths: Mapping[str, int], measured: Mapping[str, Collection[str]], whole: Collection[str] = ()
 ) -> list[Note]:
-    """Return notes on measures that read deeper than the shortest ranking, if another system's are much longer.
+    """Return notes on measures that read deeper than the shortest ranking, if another system's are much
+    longer.
 
     depths: {system: length of its longest ranking}.
     measured: {measure: systems that have it}.
@@ -477,10 +473,7 @@ def depth_notes(
 
 
 def deeper_notes(scores: Mapping[str, Scores], measures: Iterable[str] = ()) -> list[Note]:
-    """Return `depth_notes` on these scores.
-
-    measures: by default all.
-    """
+    """Return `depth_notes` on these scores, by default for all measures."""
     depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
     whole = {name for name, one in scores.items() if one.origin.whole}
     names = tuple(measures) or dict.fromkeys(m for one in scores.values() for m in one.measures)
@@ -536,7 +529,9 @@ LEFT_OUT = "missing=answered-only"
 
 
 def unanswered_outcome(conventions: Iterable[str]) -> str:
-    """Return "leave the mean" if all these conventions leave unanswered queries out, else "score 0"."""
+    """Return how unanswered queries count: "leave the mean" if all conventions leave them out, else "score
+    0", or both.
+    """
     by_each = list(conventions)
     if all(LEFT_OUT in one for one in by_each):
         return "leave the mean"
@@ -544,11 +539,8 @@ def unanswered_outcome(conventions: Iterable[str]) -> str:
 
 
 def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
-    """Return a note that `missing` of `queries` judged queries are unanswered, and how they count.
-
-    conventions: text of the scoring rules.
-
-    From a share of MANY_UNANSWERED the note is decisive.
+    """Return a note that `missing` judged queries are unanswered, and how they count; decisive from a share
+    of MANY_UNANSWERED.
     """
     convention = f" ({LEFT_OUT})" * (LEFT_OUT in conventions)
     return Note(
@@ -576,7 +568,9 @@ def _own_notes(scores: Scores) -> list[Note]:
 
 
 def never_note(measure: str, failed: int, queries: int) -> Note:
-    """Return a note on the number of queries with a failure, such as a leak, and an upper bound of their share."""
+    """Return a note on the number of queries with a failure, such as a leak, and an upper bound of their
+    share.
+    """
     share = "" if not failed else f", {percent(failed / queries)}"
     return Note(
         f"{measure}: {failed:,} of {counted(queries, 'query', 'queries')}{share}: below "
@@ -643,8 +637,9 @@ def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
 
 @checked
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
-    """Return a row for each measure: mean, 95% interval and, if known, range over orders of ties, judged
-    share and mean by people's labels."""
+    """Return a row for each measure: mean, 95% interval and, if known, range over ties, judged share and mean
+    by people's labels.
+    """
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
     counted, movable = scores.counted(), scores.movable()
     ends = scores.tie_bounds() if movable.any() else np.empty((0, 2))
@@ -667,10 +662,11 @@ def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
 
 
 def group_row(name: str, members: list[Row], values: list[Float64], geometric: bool = False) -> Row:
-    """Return the row of a group of datasets: the unweighted mean of its members' means, with its 95% interval.
+    """Return the row of a group of datasets: the unweighted mean of its members' means, with its 95%
+    interval.
 
-    members: a row for each member, of one system and measure.
-    values: of each member's queries, which the interval resamples within members.
+    members: a row of each, of one system and measure.
+    values: of each member's queries, resampled within members.
     geometric: values are logarithms.
 
     Raises BadValue for no members or another number of values.
@@ -690,10 +686,7 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
 
 
 def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row]:
-    """Return rows of each group of queries, of the macro mean, and of all queries, each with its 95% interval.
-
-    The macro mean leaves out groups in which the measure is undefined.
-    """
+    """Return rows of each group of queries, of the macro mean (groups with a value), and of all queries."""
     parts = {label: result_rows(part, dataset, system) for label, part in grouped.items()}
     whole = result_rows(grouped.whole, dataset, system)
     rows = [replace(row, group=label) for label, part in parts.items() for row in part]
@@ -720,8 +713,7 @@ BEST = "* the best of its dataset"
 def long_table(rows: Sequence[Row], explain: bool = False) -> Table:
     """Return a table with a row for each dataset, system and group, and a column for each measure.
 
-    Cells are means with their 95% interval, and with ties=bounds the means of the worst and best order; *
-    marks the best.
+    Cells are means with 95% interval and, with ties=bounds, the worst and best order's; * marks the best.
 
     explain: say how the intervals were made.
     """
@@ -789,7 +781,7 @@ def _lacking(row: Row) -> str:
 
 
 def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return each sentence on a model's labels in these rows once, after the dataset's name if there are several."""
+    """Return each sentence on a model's labels once, after the dataset's name if there are several."""
     labels, datasets = dict[tuple[str, str], None](), set[str]()
     for row in rows:
         datasets.add(row.dataset)
@@ -801,8 +793,9 @@ def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def shows_judged(rows: Sequence[Row]) -> bool:
-    """Return True if a table should have a column Judged@10: some row and every answered group know it, and
-    it is no measure here."""
+    """Return True if a table should have a column Judged@10: it is known for every answered group, and no
+    measure.
+    """
     rated = False
     for row in rows:
         if row.measure == JUDGED or (row.group and row.answered and row.judged_at_10 is None):

@@ -31,11 +31,10 @@ _ROUNDING = 1e-9
 
 
 def e_values(differences: Float64, bound: float = 0.0) -> Float64:
-    """Return the e-value after each difference, float64[..., n], against the claim that the mean is at most `bound`.
+    """Return the e-value after each difference, float64[..., n], against the claim that the mean is at most
+    `bound`.
 
-    differences: float64[..., n] within -1..1; leading axes are separate samples.
-
-    Raises BadValue unless -1 < bound <= 1, and for no differences or any outside -1..1.
+    Raises BadValue for no differences or any outside -1..1, and unless -1 < bound <= 1.
     """
     if not -1 < bound <= 1:
         raise BadValue(f"the bound is {bound}; expected a number above -1, up to 1")
@@ -47,9 +46,7 @@ def lower_bounds(differences: Float64, level: float = LEVEL) -> Float64:
     """Return a lower bound of the mean after each difference, float64[n], -1 if none; all hold together with
     probability `level`.
 
-    differences: float64[n] within -1..1, in random order.
-
-    Raises BadValue for no differences, values outside -1..1, and a level outside 0..1.
+    Differences are in random order. Raises BadValue for none or any outside -1..1, and a level outside 0..1.
     """
     values = _checked(differences)
     if not 0 < level < 1:
@@ -84,7 +81,9 @@ def _raised(values: Float64, low: float, enough: float) -> float:
 
 
 def first_at(values: Float64, least: float) -> int | None:
-    """Return the position, from 1, of the first value that reaches `least`, 1e-9 of it forgiven; None if none does."""
+    """Return the position, from 1, of the first value that reaches `least` (tolerance 1e-9 of it); None if
+    none does.
+    """
     reached = np.flatnonzero(values >= least * (1 - _ROUNDING))
     return int(reached[0]) + 1 if len(reached) else None
 

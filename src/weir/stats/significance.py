@@ -28,9 +28,7 @@ CORRECTIONS: Registry[Correction] = Registry("correction")
 def adjusted(p: Float64, correct: str = "holm") -> Float64:
     """Return the adjusted p-values in the order given, float64[tests]; NaN stays NaN and counts as no test.
 
-    correct: a name in CORRECTIONS; raises UnknownName for another.
-
-    Raises BadValue for p-values outside 0..1.
+    Raises UnknownName for a correction not in CORRECTIONS, BadValue for p-values outside 0..1.
     """
     correction = CORRECTIONS.get(correct)
     tested = np.flatnonzero(~np.isnan(p))
@@ -47,7 +45,9 @@ def adjusted(p: Float64, correct: str = "holm") -> Float64:
 
 
 def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
-    """Return the level below which a p-value is significant if `others` of `tests` p-values are 0 and the rest 1."""
+    """Return the level below which a p-value is significant if `others` of `tests` p-values are 0 and the
+    rest 1.
+    """
     p = np.concatenate([np.zeros(others), [_NEAR_ZERO], np.ones(tests - others - 1)])
     return alpha * _NEAR_ZERO / float(adjusted(p, correct)[others])
 
@@ -156,15 +156,15 @@ def significance(
 
 
 def p_values(test: str, values: Float64, pairs: Pairs | None = None, draws: Draws | None = None) -> Float64:
-    """Return two-sided p-values of the differences between systems, float64[pairs], in the order of `pairs`.
+    """Return two-sided p-values of the differences between systems, float64[pairs].
 
     test: a name in TESTS.
     values: finite, float64[systems, queries].
-    pairs: rows of `values` to compare, int64[pairs, 2], by default `all_pairs`.
-    draws: number and seed, for tests that draw.
+    pairs: rows of `values` to compare, int64[pairs, 2], by default all.
+    draws: for tests that draw.
 
-    Raises UnknownName for another test, BadValue for fewer than two systems or queries, NaN, infinity and
-    fewer than one draw.
+    Raises UnknownName for another test, BadValue for fewer than two systems or queries, no draws, NaN or
+    infinity.
     """
     function = TESTS.get(test).function
     draws = draws or Draws()
@@ -196,7 +196,7 @@ ROUNDING = 1e-12
 def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return two-sided p-values of the paired t-test, float64[pairs]; 1 if all differences are zero.
 
-    values, pairs: see `p_values`.
+    Parameters: see `p_values`.
     """
     # Student 1908; Urbano, Lima and Hanjalic 2019.
     return _each(values, pairs, lambda d: 2 * min(t_tail(d), t_tail(-d)))
@@ -206,9 +206,7 @@ def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return two-sided p-values of Wilcoxon's signed-rank test of differences, float64[pairs].
 
-    It tests the median, so it finds too much in skewed differences.
-
-    values, pairs: see `p_values`.
+    It tests the median, so it finds too much in skewed differences. Parameters: see `p_values`.
     """
     # Wilcoxon 1945; as R's wilcox.test(paired=TRUE).
     return _each(values, pairs, wilcoxon_p)
@@ -218,16 +216,14 @@ def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return exact two-sided p-values of the sign test of differences, float64[pairs].
 
-    It tests the median; equal values are left out.
-
-    values, pairs: see `p_values`.
+    It tests the median; equal values are left out. Parameters: see `p_values`.
     """
     # Arbuthnott 1710; as scipy.stats.binomtest.
     return _each(values, pairs, sign_p)
 
 
 def p_of_draws(larger: Int64, draws: int) -> Float64:
-    """Return p-values from random draws, (larger + 1) / (draws + 1), float64[pairs].
+    """Return (larger + 1) / (draws + 1), float64[pairs].
 
     larger: number of draws with a difference at least as large as observed, int64[pairs].
     """
@@ -236,7 +232,7 @@ def p_of_draws(larger: Int64, draws: int) -> Float64:
 
 
 def exact_mean(values: Float64) -> float:
-    """Return the mean from an exact sum, so that order does not matter; `values` must not be empty."""
+    """Return the mean by an exact sum, independent of order; `values` must not be empty."""
     return math.fsum(values.tolist()) / len(values)
 
 
@@ -247,15 +243,16 @@ def defined_mean(values: Float64) -> float:
 
 
 def deviation_of(differences: Float64) -> float:
-    """Return the sample standard deviation of two or more differences; 0 if they are equal up to rounding."""
+    """Return the sample standard deviation of two or more differences; 0 if equal up to rounding."""
     mean = exact_mean(differences)
     deviation = math.sqrt(math.fsum(((differences - mean) ** 2).tolist()) / (len(differences) - 1))
     return 0.0 if deviation <= ROUNDING * abs(mean) else deviation
 
 
 def t_statistic(differences: Float64) -> float:
-    """Return the mean difference divided by its standard error; 0 if all are zero, infinite if all are equal
-    otherwise."""
+    """Return the mean difference divided by its standard error; 0 if all are zero, infinite if otherwise
+    equal.
+    """
     deviation, mean = deviation_of(differences), exact_mean(differences)
     if deviation == 0:
         return math.copysign(math.inf, mean) if mean else 0.0
@@ -263,18 +260,19 @@ def t_statistic(differences: Float64) -> float:
 
 
 def t_tail(differences: Float64) -> float:
-    """Return the one-sided p-value of the paired t-test for a mean above 0; 0.5^n if all n differences are
-    equal and above 0."""
+    """Return the paired t-test's one-sided p-value of a mean above 0; 0.5^n if all n differences are equal
+    and above 0.
+    """
     t = t_statistic(differences)
     # Equal differences have no known deviation: the probability that all signs are alike.
     return 0.5 ** len(differences) if t == math.inf else student_tail(t, len(differences) - 1)
 
 
 def wilcoxon_p(differences: Float64) -> float:
-    """Return the two-sided p-value of Wilcoxon's signed-rank test of the nonzero differences; 1 if there are none.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test of the nonzero differences; 1 if there are
+    none.
 
-    Exact for fewer than 50 differences of distinct sizes, else normal with corrections for ties and
-    continuity.
+    Exact for fewer than 50 differences of distinct sizes, else normal with corrections.
     """
     nonzero = differences[differences != 0]
     n = len(nonzero)
@@ -299,7 +297,7 @@ def wilcoxon_p(differences: Float64) -> float:
 
 
 def sign_p(differences: Float64, tie: float = 0.0) -> float:
-    """Return the two-sided p-value of the sign test of the differences beyond ±`tie`; 1 if there are none."""
+    """Return the two-sided p-value of the sign test of differences beyond ±`tie`; 1 if there are none."""
     won, lost = int(np.sum(differences > tie)), int(np.sum(differences < -tie))
     return min(1.0, 2 * binomial_tail(max(won, lost), won + lost))
 
@@ -323,9 +321,7 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
 def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Return familywise p-values of the randomised Tukey HSD test of mean differences, float64[pairs].
 
-    A system far from the rest makes it miss differences among the rest.
-
-    values, pairs, draws: see `p_values`.
+    A system far from the rest makes it miss differences among the rest. Parameters: see `p_values`.
     """
     # Carterette 2012.
     means = values.mean(axis=1)
@@ -338,10 +334,10 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield the range (largest minus smallest) of the systems' means in each random permutation, in blocks
+    """Yield the range of the systems' means in each random permutation within queries, in blocks
     float64[permutations].
 
-    values: float64[systems, queries], permuted among systems within each query.
+    values: float64[systems, queries].
     """
     # A deal shuffles the values of each query, then rotates them by a random number of places; every shuffle of
     # a block meets every rotation of it. Each deal is uniform over all ways to deal. Deals of different

@@ -37,7 +37,7 @@ CONFIDENCES: Registry[Confidence] = Registry("confidence")
 
 @dataclass(frozen=True)
 class Abstention:
-    """The mean of a measure over the remaining queries at each rate of leaving out the least confident ones."""
+    """Mean of a measure over the remaining queries as more of the least confident ones are left out."""
 
     measure: str
     confidence: str
@@ -59,11 +59,11 @@ class Abstention:
 def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "mean") -> list[Abstention]:
     """Return each measure's abstention curve with its normalised area (nAUC), as MTEB computes them.
 
-    confidence: "max" (best score), "std" (deviation of the scores) or "diff1" (best minus second score).
+    confidence: "max" (best score), "std" (of the scores) or "diff1" (best minus second).
     ties: queries of equal confidence count by their "mean", or in the "order" of the scores (older MTEB).
 
     Unanswered queries are least confident; NaN for a measure without values. Raises UnknownName for another
-    confidence, BadValue for another rule of ties and for a run that answers no scored query.
+    confidence, BadValue for other ties or if no scored query is answered.
     """
     # Gisserot-Boukhlef et al. 2024; mteb retrieval_metrics.py. For logarithms the means are geometric, the area
     # is not.
@@ -96,9 +96,9 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
 
 
 def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
-    """Return the run's confidence for each query, float64[queries]; -inf for an unanswered query.
+    """Return the run's confidence for each query, float64[queries], as in `abstention`; -inf if unanswered.
 
-    how: "max", "std" or "diff1", as in `abstention`; raises UnknownName for another.
+    Raises UnknownName unless `how` is "max", "std" or "diff1".
     """
     confidence = CONFIDENCES.get(how)
     order = np.lexsort((-run.score, run.query_of_row()))
@@ -113,8 +113,6 @@ def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
 def nauc(own: Float64, oracle: Float64) -> float:
     """Return the area of an abstention curve above the overall mean, divided by the oracle's; NaN if all
     values are equal.
-
-    own, oracle: from `curve`, float64[rates].
     """
     width = np.diff(ABSTENTION_RATES)
     own_area, most = (float(np.sum(width * (means[1:] + means[:-1]) / 2)) for means in (own, oracle))
@@ -126,13 +124,13 @@ def nauc(own: Float64, oracle: Float64) -> float:
 
 
 def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
-    """Return the mean of `values` over the remaining queries, one or more, at each of ABSTENTION_RATES, the least
-    confident left out first, float64[rates].
+    """Return the mean of `values` at each of ABSTENTION_RATES, the least confident queries left out,
+    float64[rates].
 
     sure: confidence of each query.
-    ties: "mean" or "order", for queries of equal confidence.
+    ties: "mean" or "order", for equal confidence.
 
-    Raises BadValue for no queries, a wrong number of confidences or another rule of ties.
+    One query always remains. Raises BadValue for no queries, a wrong number of confidences or other ties.
     """
     n = len(values)
     if n == 0 or len(sure) != n or ties not in ("mean", "order"):
@@ -160,9 +158,8 @@ def best(score: Float64, ptr: Int64) -> Float64:
 
 @CONFIDENCES.register("std")
 def spread(score: Float64, ptr: Int64) -> Float64:
-    """Return the population standard deviation of each query's scores, float64[queries]; 0 for an empty ranking.
-
-    ptr: offsets of the queries' scores.
+    """Return the population standard deviation of each query's scores, float64[queries]; 0 for an empty
+    ranking.
     """
     cuts = zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)
     return np.array([float(np.std(score[a:b])) if b > a else 0.0 for a, b in cuts])
@@ -170,10 +167,7 @@ def spread(score: Float64, ptr: Int64) -> Float64:
 
 @CONFIDENCES.register("diff1")
 def lead(score: Float64, ptr: Int64) -> Float64:
-    """Return the best minus the second score of each query, float64[queries]; 0 for fewer than two documents.
-
-    ptr: offsets of the queries' descending scores.
-    """
+    """Return the best minus the second score of each query, float64[queries]; 0 for fewer than two documents."""
     return np.where(np.diff(ptr) > 1, _at(score, ptr, 0) - _at(score, ptr, 1), 0.0)
 
 
@@ -193,7 +187,7 @@ THRESHOLD_RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.0)
 @named_arguments
 @dataclass(frozen=True)
 class ThresholdRules:
-    """The rules by which a threshold is chosen; raises BadValue for a share outside 0..1."""
+    """How a threshold is chosen; raises BadValue for a share outside 0..1."""
 
     max_false: float = 0.1
     """Largest share of unanswerable queries that may be answered."""
@@ -276,13 +270,14 @@ def threshold(
     rules: ThresholdRules | None = None,
     unanswerable: Iterable[str] = (),
 ) -> Threshold:
-    """Return the lowest confidence to answer at, chosen on half of the queries, with its outcome on the other half.
+    """Return the lowest confidence to answer at, chosen on half of the queries, and its outcome on the other
+    half.
 
-    measure: reported for the answerable queries, which have a grade above 0.
-    unanswerable: queries to count as unanswerable although nothing is judged for them.
+    measure: averaged over answerable queries, which have a grade above 0.
+    unanswerable: queries without judgments that count as unanswerable.
 
-    Raises BadValue for fewer than four queries of either kind, and a measure undefined for some query or
-    whose worst value is not 0; UnknownName for another confidence.
+    Raises BadValue for fewer than four queries of either kind or a measure undefined for some or not 0 at
+    worst, UnknownName for another confidence.
     """
     rules = rules or ThresholdRules()
     if measure.geometric or direction(str(measure)) <= 0:
