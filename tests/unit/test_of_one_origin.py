@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from contextlib import suppress
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ import weir
 from tests.unit.cells import MANIFEST, changed, noted, write_cell
 from weir.api.rows import grid_tables
 from weir.cli.main import main
-from weir.core.origin import Origin
+from weir.core.origin import Origin, shared_notes
 from weir.core.scores import Note
 from weir.errors import BadValue, FormatError, LossWarning, RankingWarning
 from weir.experiment.results import by_split, finished_cells
@@ -1166,3 +1166,37 @@ def test_a_folder_copied_within_results_counts_once_and_other_rankings_of_one_ke
     results = weir.results(tmp_path, "AP")
     assert {row.system for row in results} == {"bm25 #mine", "bm25 #copy"}
     assert any("bm25 #mine differ in rankings, of equal settings" in str(note) for note in results.notes())
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sets(st.integers(0, 12)), min_size=1, max_size=7))
+def test_queries_that_datasets_share_are_counted_for_each_pair(members):
+    """Whichever queries the datasets have, the sentence tells the pairs and how many they share."""
+    marks = {f"d{n}": sorted(f"{q:012x}" for q in of) for n, of in enumerate(members)}
+    pairs = {(a, b): len(set(marks[a]) & set(marks[b])) for a, b in combinations(marks, 2)}
+    shared = {pair: count for pair, count in pairs.items() if count}
+    said = shared_notes(marks)
+    assert len(said) == bool(shared)
+    for sentence in said:
+        named = sentence.count(" are in ")
+        assert named == min(3, len(shared))
+        assert (f"and {len(shared) - 3} more pairs" in sentence) == (len(shared) > 3)
+        most = max(shared.values())
+        assert f"all {most} of " in sentence or f": {most} of " in sentence
+
+
+@pytest.mark.parametrize("judged_alike", [True, False])
+def test_a_mean_over_collections_that_hold_each_other_says_so_wherever_it_stands(tmp_path, judged_alike):
+    docs = {f"d{n}": f"word{n} and word{n + 1}" for n in range(12)}
+    queries = {f"q{n}": f"word{n}" for n in range(8)}
+    grades = {q: {f"d{n}": 1} for n, q in enumerate(queries)}
+    part = {f"p{n}": queries[f"q{n}"] for n in range(5)}  # by other ids: the texts are the queries
+    of_part = {p: grades[f"q{n}"] if judged_alike else {f"d{n + 2}": 1} for n, p in enumerate(part)}
+    collections = {"whole": (docs, queries, grades), "part": (docs, part, of_part)}
+    table = weir.benchmark(collections, ["bm25", "bm25(b=0.1)"], ["nDCG@10"], out=tmp_path / "res")
+    said = "a mean over datasets counts queries of equal text and judgments twice: all 5 of part are in whole"
+    for shown in (weir.results(tmp_path / "res"), weir.compare(tmp_path / "res"), table):
+        assert [note.text for note in shown.notes()].count(said) == judged_alike
+    assert weir.report(tmp_path / "res", audit=False).to_html().count(said) == judged_alike
+    one = weir.results(tmp_path / "res", datasets=["part"])
+    assert said not in [note.text for note in one.notes()]

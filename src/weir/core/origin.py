@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Protocol
 
 from weir.core.qrels import Qrels
@@ -150,6 +151,33 @@ def repeated_notes(datasets: Mapping[str, str], older: Collection[str] = ()) -> 
     return sentences
 
 
+def shared_notes(queries: Mapping[str, Collection[str]]) -> list[str]:
+    """Return a sentence if datasets share queries, which a mean over them counts more than once; [] otherwise.
+
+    queries: {dataset: hashes of its queries, each of text and judgments (`query_mark`)}.
+    """
+    having = dict[str, list[str]]()
+    for name, marks in queries.items():
+        for mark in sorted(set(marks)):
+            having.setdefault(mark, []).append(name)
+    pairs = Counter(pair for of in having.values() for pair in combinations(of, 2))
+    said = list[str]()
+    for names, shared in pairs.most_common():
+        part, whole = sorted(names, key=lambda name: len(set(queries[name])))
+        every = len(set(queries[part]))
+        count = f"all {shared:,}" if shared == every else f"{shared:,} of {every:,}"
+        said.append(f"{count} of {part} are in {whole}")
+    more = f" and {len(said) - _NAMED} more pairs" if len(said) > _NAMED else ""
+    listed = ", ".join(said[:_NAMED])
+    sentence = f"a mean over datasets counts queries of equal text and judgments twice: {listed}{more}"
+    return [sentence] if said else []
+
+
+def query_mark(text: str, grades: Mapping[str, object]) -> str:
+    """Return a hash of a query's text and judgments, 12 hexadecimal digits."""
+    return hashlib.sha256(f"{text}\n{_grades_text(grades)}".encode()).hexdigest()[:12]
+
+
 def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Return a sentence for each part of scores, such as a measure, that different algorithms computed.
 
@@ -173,8 +201,11 @@ def judgment_marks(judgments: Grades) -> dict[str, str]:
 
 
 def _mark(grades: Mapping[str, object]) -> str:
-    text = json.dumps(_as_floats(grades), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:_MARK_DIGITS]
+    return hashlib.sha256(_grades_text(grades).encode()).hexdigest()[:_MARK_DIGITS]
+
+
+def _grades_text(grades: Mapping[str, object]) -> str:
+    return json.dumps(_as_floats(grades), sort_keys=True)
 
 
 def _as_floats(grades: Mapping[str, Any]) -> dict[str, object]:

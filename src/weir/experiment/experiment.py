@@ -293,6 +293,7 @@ class Cell:
             files, figures = {path.name: Checksum.of(path)}, outcome(scores)
             if (cut := self._cut(judged)) is not None:
                 figures["cut"] = cut
+            figures["query_marks"] = " ".join(dataset.query_marks)
             figures["without_relevant"] = judged.without_relevant
             if dataset.layout.self_match != "keep":
                 figures["own"] = own_counts(judged)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from weir.core.origin import Origin, counted_once, other_algorithms, repeated_notes
+from weir.core.origin import Origin, counted_once, other_algorithms, repeated_notes, shared_notes
 from weir.core.results import ResultKind
 from weir.core.rounding import counted, one_or_more, part_of
 from weir.core.scores import Note, Row, Scores
@@ -354,6 +354,11 @@ class ResultCell:
     def whole(self) -> bool:
         """True if the rankings are recorded to have all relevant documents."""
         return self.scored[-1][1].facts.get("whole") is True
+
+    @property
+    def query_marks(self) -> list[str]:
+        """Return hashes of the judged queries (`Dataset.query_marks`); [] if not recorded."""
+        return str(self.scored[-1][1].facts.get("query_marks", "")).split()
 
     @property
     def cut(self) -> int | None:
@@ -1671,12 +1676,17 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
     alike = look_alike_notes(name for cell in cells for name in (cell.called, cell.dataset))
-    counting = {c.dataset: row.repeats or c.dataset * (not row.older) for c in cells for row in c.rows[:1]}
-    alike += repeated_notes(counting, dict.fromkeys(cell.dataset for cell in cells if cell.newer))
-    alike += _same_rankings(cells)
+    alike += [*counted_notes(cells), *_same_rankings(cells)]
     made = [*map(Note, [*alike, *mixed_provenance(cells, shown)]), *judgments, *said]
     depths = dict.fromkeys([*_short_rankings(cells, shown), *unequal_depths(cells, shown)])
     return [*made, *depths, *unscored, *row_notes(rows), *_tied_cut_notes(cells, shown)]
+
+
+def counted_notes(cells: Sequence[ResultCell]) -> list[str]:
+    """Return sentences on datasets that a mean over datasets leaves out, or whose queries it counts twice."""
+    counting = {c.dataset: row.repeats or c.dataset * (not row.older) for c in cells for row in c.rows[:1]}
+    said = repeated_notes(counting, dict.fromkeys(cell.dataset for cell in cells if cell.newer))
+    return said + shared_notes({c.dataset: c.query_marks for c in cells if not c.origin.uncounted})
 
 
 def changed_rankings(cells: Iterable[ResultCell]) -> list[str]:

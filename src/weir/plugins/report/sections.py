@@ -71,6 +71,7 @@ from weir.experiment.results import (
     PARSE_FAILURES,
     UNKNOWN_PLACE,
     ResultCell,
+    counted_notes,
     given_objects,
     name_given,
     search_seconds,
@@ -768,13 +769,14 @@ def leaderboard(study: Study) -> Section | None:
         if lacking
         else ()
     )
+    twice = counted_notes(study.cells) if whole.unit == "datasets" else []
     return Section(
         "leaderboard",
         "Leaderboard",
         lead,
         tuple(charts),
         tuple(tables),
-        notes + constructed_notes(study),
+        (*notes, *twice, *constructed_notes(study)),
         board=" ".join(board),
         plain=(_plain_standings(study, wholes),),
     )
