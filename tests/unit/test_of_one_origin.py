@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 import tempfile
 import warnings
@@ -21,7 +22,7 @@ import weir
 from tests.unit.cells import MANIFEST, changed, noted, write_cell
 from weir.api.rows import grid_tables
 from weir.cli.main import main
-from weir.core.origin import Origin, shared_notes
+from weir.core.origin import MARKED, Origin, query_marks, shared_notes
 from weir.core.scores import Note
 from weir.errors import BadValue, FormatError, LossWarning, RankingWarning
 from weir.experiment.results import by_split, finished_cells
@@ -1183,6 +1184,18 @@ def test_queries_that_datasets_share_are_counted_for_each_pair(members):
         assert (f"and {len(shared) - 3} more pairs" in sentence) == (len(shared) > 3)
         most = max(shared.values())
         assert f"all {most} of " in sentence or f": {most} of " in sentence
+
+
+@settings(max_examples=10)
+@given(st.integers(MARKED, 3 * MARKED), st.integers(100, 3 * MARKED))
+def test_of_many_queries_some_hashes_are_kept_and_the_count_is_a_lower_bound(whole, part):
+    """Datasets with more queries than hashes are kept of keep the same ones of queries that they share."""
+    judged = [(f"query {n}", {"d": 1}) for n in range(whole)]
+    marks = {"whole": query_marks(judged), "part": query_marks(judged[:part])}
+    (said,) = shared_notes(marks)
+    count = int(re.search(r"at least ([\d,]+) of ", said)[1].replace(",", ""))
+    assert 0 < count <= min(part, MARKED) == len(marks["part"]) or part > whole
+    assert len(marks["whole"]) == MARKED
 
 
 @pytest.mark.parametrize("judged_alike", [True, False])

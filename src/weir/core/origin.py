@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import nsmallest
 from itertools import combinations
 from typing import Any, Protocol
 
@@ -154,7 +155,7 @@ def repeated_notes(datasets: Mapping[str, str], older: Collection[str] = ()) -> 
 def shared_notes(queries: Mapping[str, Collection[str]]) -> list[str]:
     """Return a sentence if datasets share queries, which a mean over them counts more than once; [] otherwise.
 
-    queries: {dataset: hashes of its queries, each of text and judgments (`query_mark`)}.
+    queries: {dataset: hashes of its queries, each of text and judgments}, as from `query_marks`.
     """
     having = dict[str, list[str]]()
     for name, marks in queries.items():
@@ -166,6 +167,8 @@ def shared_notes(queries: Mapping[str, Collection[str]]) -> list[str]:
         part, whole = sorted(names, key=lambda name: len(set(queries[name])))
         every = len(set(queries[part]))
         count = f"all {shared:,}" if shared == every else f"{shared:,} of {every:,}"
+        if len(queries[whole]) >= MARKED:
+            count = f"at least {shared:,}"
         said.append(f"{count} of {part} are in {whole}")
     more = f" and {len(said) - _NAMED} more pairs" if len(said) > _NAMED else ""
     listed = ", ".join(said[:_NAMED])
@@ -173,9 +176,17 @@ def shared_notes(queries: Mapping[str, Collection[str]]) -> list[str]:
     return [sentence] if said else []
 
 
-def query_mark(text: str, grades: Mapping[str, object]) -> str:
-    """Return a hash of a query's text and judgments, 12 hexadecimal digits."""
-    return hashlib.sha256(f"{text}\n{_grades_text(grades)}".encode()).hexdigest()[:12]
+MARKED = 1_000
+"""Queries of a dataset whose hashes are kept: those with the least, so that datasets keep the same of equal ones."""
+
+
+def query_marks(judged: Iterable[tuple[str, Mapping[str, object]]]) -> list[str]:
+    """Return the least MARKED hashes of queries, sorted, each of 12 hexadecimal digits.
+
+    judged: text and {document: grade} of each query.
+    """
+    hashes = (hashlib.sha256(f"{text}\n{_grades_text(grades)}".encode()) for text, grades in judged)
+    return nsmallest(MARKED, {one.hexdigest()[:12] for one in hashes})
 
 
 def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:

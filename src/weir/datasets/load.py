@@ -20,7 +20,7 @@ from weir.core.corpus import NO_DOCUMENTS, Corpus, Queries
 from weir.core.dangling import never_asked
 from weir.core.filters import DocumentLists, DocumentMasks, filter_fields
 from weir.core.input_shapes import Labelled
-from weir.core.origin import query_mark
+from weir.core.origin import query_marks
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import RULES, QueryGroups, QueryMetadata
 from weir.core.scores import SCORES_BY, GroupedScores, Scores
@@ -360,11 +360,11 @@ class Dataset:
 
     @cached_property
     def query_marks(self) -> list[str]:
-        """Hash of the text and judgments of each judged query, sorted; [] without query texts."""
+        """Hashes of judged queries, as `core.origin.query_marks` returns them; [] without query texts."""
         if self.layout.queries is None:
             return []
-        texts = self.all_queries
-        return sorted(query_mark(texts[query], grades) for query, grades in self.qrels.to_dict().items())
+        texts, judged = self.all_queries, self.qrels.to_dict()
+        return query_marks((texts[query], grades) for query, grades in judged.items() if query in texts)
 
     @property
     def fingerprint(self) -> str:
