@@ -474,10 +474,10 @@ def _equivalent(text: str, names: Collection[str]) -> set[str]:
 def chosen_cells(
     cells: Sequence[ResultCell], datasets: Sequence[str] = (), systems: Sequence[str] = ()
 ) -> list[ResultCell]:
-    """Return the results of these datasets and systems, by default all, with unique dataset names.
+    """Return the results of these datasets and systems, with unique dataset names.
 
-    datasets: a group means its members, NAME:SPLIT one split.
-    systems: as for `of_systems`.
+    datasets: by default all; a group means its members, NAME:SPLIT one split.
+    systems: names, labels or unique prefixes, by default all.
 
     Raises UnknownName for an absent dataset or system, BadValue for an ambiguous text.
     """
