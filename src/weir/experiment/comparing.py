@@ -101,9 +101,10 @@ def compare_cells(
     measures: by default all with a better direction.
     baseline: compare with this system only, by default all pairs.
 
-    Leaves out datasets with one system or without the baseline. Across datasets, compares the systems that
-    all have; a complete group counts as one. Raises BadValue if no dataset has two systems and two queries,
-    UnknownName for an unknown measure or baseline.
+    Leaves out datasets with one system or without the baseline, and systems without the measure. Across
+    datasets, compares the systems that all have; a complete group counts as one.
+
+    Raises BadValue if no dataset has two systems and two queries, UnknownName for an unknown measure or baseline.
     """
     grid = cells if isinstance(cells, Mapping) else scores_of_cells(cells)
     comparisons = compare_grid(grid, measures, baseline, method)

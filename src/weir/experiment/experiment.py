@@ -561,7 +561,7 @@ class Experiment:
         """Return the distinct datasets, with groups replaced by their members.
 
         Raises the errors of `load`, FormatError for damaged or missing documents, BadValue for two datasets
-        of one name.
+        or splits of one name.
         """
         loaded: list[Dataset] = []
         for reference in self.datasets:

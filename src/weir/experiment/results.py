@@ -357,7 +357,7 @@ class ResultCell:
 
     @property
     def query_marks(self) -> list[str]:
-        """Return hashes of the judged queries (`Dataset.query_marks`); [] if not recorded."""
+        """Hashes of the judged queries (`Dataset.query_marks`); [] if not recorded."""
         return str(self.scored[-1][1].facts.get("query_marks", "")).split()
 
     @property

@@ -257,7 +257,7 @@ def scan(
     exactly.
 
     eight: panels and packed queries are bytes, not floats.
-    query_rows: the queries packed; their thresholds are overwritten.
+    query_rows: the queries packed, whose thresholds are overwritten.
     first: a multiple of ROWS.
     """
     words, lane, most = panels

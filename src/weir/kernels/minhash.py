@@ -37,7 +37,7 @@ def _shingle(term: Int32, start: int, stop: int) -> np.uint64:
 
 @jit
 def band_keys(ptr: Int64, term: Int32, width: int, multiplier: UInt32, keys: UInt64) -> None:
-    """Write a 64-bit key for each band of each text's MinHash signature; texts that share a key may be
+    """Write a 64-bit key for each band of each text's MinHash signature: texts that share a key may be
     near-duplicates.
 
     ptr, term: the terms of each text, int64[n + 1] and int32.

@@ -464,7 +464,7 @@ def as_encoder(
     """Return a Python object or function wrapped as an encoder.
 
     model: a function of texts, or an object with encode, with encode_query and encode_document, or with BEIR's
-        encode_queries and encode_corpus. Each maps a list to an array [n, d]; encode_corpus gets dicts with
+        encode_queries and encode_corpus. Each maps a list to an array [n, d], encode_corpus of dicts with
         title and text.
     similarity: cosine or dot; None takes the object's similarity_fn_name, else cosine.
     name: printed name, by default of its checkpoint, class or function. A lambda needs one.

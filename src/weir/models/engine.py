@@ -101,9 +101,9 @@ def declare(
 ) -> Declared:
     """Return the engine, device and precision that compute a checkpoint on this machine, without loading it.
 
-    engine: one of ENGINES; auto takes torch on a GPU, else openvino, or torch if only that is installed, and
+    engine: one of ENGINES, of which auto takes torch on a GPU, else openvino, or torch if only that is installed, and
         transformers for architectures that Weir's own engines lack.
-    dtype: lowest precision allowed, one of DTYPES; a processor without native instructions for it computes in
+    dtype: lowest precision allowed, one of DTYPES. A processor without native instructions for it computes in
         bf16 or fp32 (int8 also needs nncf).
     device: auto, cpu, cuda or cuda:1.
     own: True if Weir's own engines support the model; None asks `supported`.

@@ -713,14 +713,14 @@ def compare_scores(
     groups: QueryGroups | None = None,
     measures: Sequence[str] = (),
 ) -> list[Comparison]:
-    """Return a comparison for each measure on all queries; with `groups`, also on the groups' mean and each
+    """Return a comparison for each measure on all queries and, with `groups`, on the groups' mean and each
     group of two or more queries.
 
     scores: {system: its scores}.
     method: by default ComparisonMethod(), with `groups` BY_GROUP.
     measures: by default all shared ones with a better direction.
 
-    Raises BadValue for fewer than two systems, no shared measure or no group of two queries; UnknownName for
+    Raises BadValue for fewer than two systems, no shared measure or no group of two queries, UnknownName for
     an unknown baseline or measure.
     """
     if len(scores) < 2:

@@ -242,7 +242,7 @@ def power(
 ) -> float:
     """Return the probability that a two-sided paired test finds a true mean difference in new data.
 
-    deviation, kurtosis: of the differences; kurtosis in excess of the normal.
+    deviation, kurtosis: of the differences, the kurtosis in excess of the normal's.
     test: "permutation", "t" or "bootstrap-shift".
     pilot: number of queries from which the deviation was estimated, by default `queries`.
 

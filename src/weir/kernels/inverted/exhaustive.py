@@ -20,7 +20,7 @@ def search_exhaustively(
     or not finite.
 
     most: largest impact of each term, float32[V].
-    acc: scratch of zeros, one more than the documents padded to a multiple of 64; zero again at the end.
+    acc: scratch of zeros, one more than the documents padded to a multiple of 64, zero again at the end.
     acc_bits: `acc` viewed as int64.
     best: scratch for more than k + 64 keys and for a query's terms.
     """

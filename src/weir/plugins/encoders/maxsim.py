@@ -225,10 +225,10 @@ def maxsim(
     docs: NDArray[np.integer] | None = None,
     threads: int = 1,
 ) -> Float32:
-    """Return the MaxSim of every query and document, float32[queries, documents]; 0 for a query without tokens.
+    """Return the MaxSim of every query and document, float32[queries, documents]: 0 for a query without tokens.
 
-    query: float[tokens, d]; query q has the rows query_ptr[q]:query_ptr[q + 1].
-    tokens: float[tokens, d], perhaps memory-mapped; document i has the rows ptr[i]:ptr[i + 1].
+    query: float[tokens, d]. Query q has the rows query_ptr[q]:query_ptr[q + 1].
+    tokens: float[tokens, d], perhaps memory-mapped. Document i has the rows ptr[i]:ptr[i + 1].
     docs: documents to score; None takes all.
 
     Raises BadValue for a document without tokens, other dimensions, and numbers that are not finite.
@@ -442,9 +442,9 @@ def estimate(
 ) -> None:
     """Write the approximate MaxSim of every document and query into out, float32[documents, queries].
 
-    panels: query tokens as `pack_bytes` writes them; query q has the tokens query_ptr[q]:query_ptr[q + 1].
+    panels: query tokens as `pack_bytes` writes them. Query q has the tokens query_ptr[q]:query_ptr[q + 1].
     unit: step size of each query token.
-    tokens: bytes of all tokens of documents, float16 if `half`, else float32; document i has the tokens
+    tokens: bytes of all tokens of documents, float16 if `half`, else float32. Document i has the tokens
         starts[i]:ends[i].
     off: float32[documents, 2], receives the largest error and norm of a document's tokens, inf if not finite.
     """
@@ -517,7 +517,7 @@ def bounds(
     """Return (approximate MaxSim by int8 vectors, bounds of its error against `maxsim`), float32[queries,
     documents] each.
 
-    query: float[tokens, d]; query q has the rows query_ptr[q]:query_ptr[q + 1].
+    query: float[tokens, d]. Query q has the rows query_ptr[q]:query_ptr[q + 1].
     tokens: float[tokens, d]; document i has the rows starts[i]:ends[i].
 
     A bound is inf for norms outside SHORTEST and LONGEST.
